@@ -38,7 +38,10 @@ def test_refusals(errno: int, message: str, code: Code, words: str) -> None:
 
 def test_words_of_the_library_itself() -> None:
     assert told("[FATAL] Auth failed: No protocols left to try\n") == "Auth failed: No protocols left to try"
-    assert told("[FATAL] Connection error\n") == "the connection is refused, or was lost"
+    assert (
+        told("[FATAL] Connection error\n")
+        == "the connection is refused, or was lost; is that its port, and does it run"
+    )
 
 
 def test_attributes() -> None:

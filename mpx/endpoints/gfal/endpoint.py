@@ -68,7 +68,8 @@ class GfalEndpoint(ProgramEndpoint):
             self.close()
             raise
         if state.code:
-            refusal = error_of(state, host, f"compute the {algorithm} of {part.name}", default=self._refusal)
+            text = f"gfal2 does not compute the {algorithm} of {part.name}"
+            refusal = error_of(state, host, text, default=self._refusal)
             if refusal.may_retry or trouble(state.code, state.message) in (Trouble.MISSING, Trouble.LOGIN):
                 return refusal
             return NoChecksum(refusal)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpx.endpoints.child_process import CLOSED_WITHIN_S, ChildProcess
-from mpx.endpoints.gfal.meaning import is_not_trusted, told
+from mpx.endpoints.gfal.meaning import NO_PROXY, is_not_trusted
 from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
@@ -25,6 +25,7 @@ _PACKAGES = (
     "apt-get install python3-gfal2 gfal2-plugin-gridftp gfal2-plugin-http gfal2-plugin-xrootd "
     "gfal2-plugin-srm gfal2-plugin-file (Debian)"
 )
+_LONGEST_TOLD = 500  # characters of what it said
 _TOKENS = ("BEARER_TOKEN", "BEARER_TOKEN_FILE")
 _TAKE_TOKENS = ("https", "davs", *ROOT_PORTS, "srm")  # inside TLS
 
@@ -52,8 +53,9 @@ class GfalProcess(ChildProcess):
 
         Raises UsageError where it cannot be started, and as BearerTokens.check.
         """
-        first, usual = servers[0], options.usual
-        of_root, by_server = _tokens(servers, tokens)
+        self._first = first = servers[0]
+        usual = options.usual
+        of_root, by_server, self._sources = _tokens(servers, tokens)
         settings = GfalSettings(
             server_of(first),
             max(1, round(usual.timeout_s)),
@@ -90,28 +92,34 @@ class GfalProcess(ChildProcess):
         """See ChildProcess."""
         code, lines = self.code(), self.said().split("\n")
         said = [line.strip() for line in lines if line.strip()]
-        last = shown(told(said[-1])) if said else ""
+        last = shown(said[-1])[:_LONGEST_TOLD] if said else ""
+        place = f"{self.host}:{self._first.port}"
         if code == NO_LIBRARY:
             return UsageError(f"gfal2 is not installed for {PYTHON} ({last}); {_PACKAGES}")
         if code == NO_LOGIN:
-            return AuthenticationError(not_let_in(self.host, last))
+            return AuthenticationError(not_let_in(self.host, last, self._sources))
         if code is not None and code < 0:
             words = f"; its last words: {last}" if last else ""
             return ConnectionLost(f"{self.host}: gfal2 crashed ({_signal(-code)}){words}")
-        return ConnectionLost(f"{self.host}, by gfal2: {last or f'its process ended with code {code}'}")
+        tls = "; or it has no TLS: then write root://" if self._first.scheme.endswith("roots") else ""
+        return ConnectionLost(f"{place}, by gfal2: {last or f'its process ended with code {code}'}{tls}")
 
 
-def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str]]:
-    """Return the token for XRootD's own protocol, and those for other servers; none goes in the clear.
+def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str], list[str]]:
+    """Return the token for XRootD's own protocol, those for other servers, and where they were found.
 
+    None goes in the clear.
     The first comes by the environment, where gfal2 takes it for any server. Raises as BearerTokens.check,
     and UsageError where it would be shown to a server that it is not for.
     """
     of_roots, by_server, without = set[str](), dict[str, str](), list[Location]()
+    sources = dict[str, None]()
     for each in servers:
         server = server_of(each)
         scheme = server.partition(":")[0]
         token = tokens.check(each.host, each.port, time.time()) if scheme in _TAKE_TOKENS else None
+        if token:
+            sources[token.source] = None
         if scheme in ROOT_PORTS:
             of_roots.add(token.secret if token else "")
         elif token:
@@ -129,16 +137,26 @@ def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dic
             f"gfal2 would show {without[0].authority} the token of the other server, as it has none; "
             "copy to this host first, and from here by another command"
         )
-    return of_root, by_server
+    return of_root, by_server, list(sources)
 
 
-def not_let_in(host: str, words: str) -> str:
-    """Return the line of a server that accepts no credentials, or has none that is accepted here."""
+def not_let_in(host: str, words: str, sources: Sequence[str] = ()) -> str:
+    """Return the line of a server that accepts no credentials, or has none that is accepted here.
+
+    `sources`: where tokens were found, that it may have refused.
+    """
     if is_not_trusted(words):
         return f"{host} is not trusted: {words}; name the CA of its certificate by --ca or X509_CERT_DIR"
+    if NO_PROXY in words:
+        return (
+            f"{host} lets nobody in without a proxy: {NO_PROXY}; make one (voms-proxy-init, "
+            "grid-proxy-init), or name its file by --cert or X509_USER_PROXY"
+        )
+    tried = f" (the token found in {' and that in '.join(sources)} among them)" if sources else ""
     return (
-        f"{host} accepts none of the credentials that gfal2 has, or is not trusted: {words}; get a token "
-        "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by --ca or X509_CERT_DIR"
+        f"{host} accepts none of the credentials that gfal2 has{tried}, or is not trusted: {words}; get a "
+        "token (BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by --ca or "
+        "X509_CERT_DIR"
     )
 
 

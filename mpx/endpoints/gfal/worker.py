@@ -102,8 +102,8 @@ class GfalWorker(SessionWorker):
             if order.is_new and trouble(state.code, state.message) is Trouble.THERE:
                 raise IsThere(file.final)
             if state.code:
-                what = f"copy {shown(file.source)}"
-                raise error_of(state, self.host, what, default=self._places.default_error)
+                text = f"{shown(file.source)}: gfal2 does not copy it"
+                raise error_of(state, self.host, text, default=self._places.default_error)
         except MpxError as error:
             if error.may_retry or isinstance(error, Interrupted):
                 raise

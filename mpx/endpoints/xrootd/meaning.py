@@ -30,8 +30,8 @@ _CODES = {
 
 
 _PLAINLY = {  # what the library says in two words
-    "Connection error": "the connection is refused, or was lost",
-    "Invalid address": "its name has no address",
+    "Connection error": "the connection is refused, or was lost; is that its port, and does it run",
+    "Invalid address": "its name has no address; check the name of the host",
     "Operation expired": "it does not answer in time",
     "Socket timeout": "it does not answer in time",
 }
@@ -78,6 +78,11 @@ def refusal(errno: int, message: str) -> Status:
     code = Code.NO_SUCH_FILE if is_below_file else _CODES.get(errno, Code.FAILURE)
     full = "no space left: " if errno in _FULL or "no space left" in message else ""
     return Status(code, f"{full}{told(message)}")
+
+
+def has_no_tls(message: str) -> bool:
+    """Tell whether the library says of a server that it speaks in the clear alone."""
+    return "not configured to support encryption" in message
 
 
 def told(message: str) -> str:

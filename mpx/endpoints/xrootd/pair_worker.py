@@ -39,7 +39,7 @@ class XrootdPairWorker(SessionWorker):
         scheduler: RangeScheduler,
     ) -> None:
         """`lanes`: of the source, and of the destination."""
-        super().__init__("pair", number, f"{lanes[0].name} and {lanes[1].name}", context)
+        super().__init__("pair", number, f"{lanes[0].place} and {lanes[1].place}", context)
         self.target = 0  # 1: take files; the carrier's decision (see SessionWorker)
         # Guarded by `guard`:
         self._bytes = MarkedBytes(MARKER_S)
@@ -133,8 +133,8 @@ class XrootdPairWorker(SessionWorker):
                 self._is_at(copied_bytes)
             if time.monotonic() - grown_s > patience_s:
                 raise TransferTimeout(
-                    f"{self._destination.name} has read nothing more of {file.source} from "
-                    f"{self._source.name} for {format_duration(patience_s)}"
+                    f"{self._destination.place} has read nothing more of {file.source} from "
+                    f"{self._source.place} for {format_duration(patience_s)}"
                 )
         return replies[0]
 
@@ -148,12 +148,12 @@ class XrootdPairWorker(SessionWorker):
     def _refused(self, file: FileTransfer, reply: Reply) -> None:
         """Give a file up; raises what concerns all, or may be tried again."""
         if is_missing(reply):
-            self._scheduler.give_up(file, cannot_send(reply, self._source.name, file.source))
+            self._scheduler.give_up(file, cannot_send(reply, self._source.place, file.source))
             return
-        error = cannot_store(reply, self._destination.name, file.final, None)
+        error = cannot_store(reply, self._destination.place, file.final, None)
         if not self.context.events.inbound.is_set():
             raise ThirdPartyRefused(
-                f"{self._destination.name} cannot read {file.source} from {self._source.name}: "
+                f"{self._destination.place} cannot read {file.source} from {self._source.place}: "
                 f"{reason(reply)}"
             )
         self._scheduler.give_up(file, error)

@@ -11,6 +11,7 @@ from pathlib import Path
 from mpx.endpoints.child_process import CLOSED_WITHIN_S, ChildProcess
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN, NO_TRUST
 from mpx.endpoints.xrootd.login import PROXY, XrootdLogin
+from mpx.endpoints.xrootd.meaning import has_no_tls
 from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.net.x509.ca_folder import CaFolder
@@ -28,7 +29,8 @@ class XrootdProcess(ChildProcess):
 
     def __init__(self, login: XrootdLogin) -> None:
         """Raises UsageError where it cannot be started, and as BearerTokens.check."""
-        self._login, self._secret, self._looked_s = login, login.secret(), time.monotonic()
+        self._login, self._token, self._looked_s = login, login.token(), time.monotonic()
+        self._secret = self._token.secret if self._token else ""
         self._is_outdated = False
         ca = login.options.ca
         self._cas = CaFolder(ca) if ca is not None else None
@@ -77,18 +79,24 @@ class XrootdProcess(ChildProcess):
                 "pip install '.[xrootd]' in place of pip install ."
             )
         is_reset = _RESET in told.lower()  # as XRootD 5.5 does to some that begin together
+        place = f"{self.host}:{self._login.location.port}"
+        if code == NO_TRUST and has_no_tls(told):
+            return AuthenticationError(
+                f"{place} has no TLS, so nothing was sent; write root:// for a server in the clear"
+            )
         if code == NO_TRUST and not is_reset:
             return AuthenticationError(
                 f"{self.host} is not trusted, or does not agree on TLS: {told}; if you know the CA of its "
                 f"certificate, name that by --ca or X509_CERT_DIR (CAs are looked for in {self._trusts})"
             )
         if code == NO_LOGIN and not is_reset:
+            tried = f" (the token found in {self._token.source} among them)" if self._token else ""
             return AuthenticationError(
-                f"{self.host} accepts none of the credentials that were found: {told}; get a token "
+                f"{self.host} accepts none of the credentials that were found{tried}: {told}; get a token "
                 "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it; of a proxy it counts, too, whether "
                 "its own CAs are known (--ca, X509_CERT_DIR)"
             )
-        return ConnectionLost(f"{self.host}, by XRootD at port {self._login.location.port}: {told}")
+        return ConnectionLost(f"{place}, by XRootD: {told}")
 
 
 def environment(
