@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,20 +26,16 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import harness
 import web_tools
-from figures import Spread, Verdict, machine
+from figures import Verdict, machine
 from install_peers import find_peer
 from mpx_lab.cleanup import end
-from mpx_lab.lab import Lab
 from mpx_lab.lab_host import LabHost
-from mpx_lab.shape import Direction
-from mpx_lab.topology import Topology, wan
+from wan_runs import DOWN, TIE, UP, WanRow, WanRun, ends, lose, medians, wan_path
 from web.servers.xrootd import ACCOUNT, AS_ACCOUNT, SUM
 
 RTT_S, MBIT = 0.060, 1_000_000
-DOWN, UP = "down", "up"
 MPX, MPX_FAST, XRDCP_4, XRDCP = web_tools.MPX, web_tools.MPX_FAST, "xrdcp -S 4", "xrdcp"
 TOOLS = (MPX, MPX_FAST, XRDCP_4, XRDCP)
-TIE = 1.02
 LOOK_S, STARTS_S = 0.2, 60.0
 _CONFIGURATION = """all.export /
 oss.localroot {served}
@@ -70,41 +66,18 @@ CASES: Mapping[str, RootCondition] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class RootRun:
-    """One command and how long it took."""
-
-    case: str
-    way: str
-    tool: str
-    seed: int
-    took_s: float
-
-    @property
-    def goodput_bps(self) -> float:
-        """What the whole command carried."""
-        return CASES[self.case].file_bytes * 8 / self.took_s
-
-
-class RootWan(harness.Row[Sequence[RootRun]]):
+class RootWan(WanRow):
     """See the head of this file."""
 
     name = "root-wan"
     folder = "reports/root-wan"
+    cases, tools = CASES, TOOLS
 
-    def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add which paths, directions, tools and seeds."""
-        super().arguments(parser)
-        parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-        parser.add_argument("--ways", nargs="+", choices=(DOWN, UP), default=[DOWN, UP])
-        parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
-        parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
-
-    def results(self, options: argparse.Namespace) -> Sequence[RootRun]:
+    def results(self, options: argparse.Namespace) -> Sequence[WanRun]:
         """Copy with each tool over each path, and print the table."""
         harness.require_root()
         print(machine())
-        found: list[RootRun] = []
+        found: list[WanRun] = []
         for case in options.cases:
             for seed in options.seeds if CASES[case].loss else options.seeds[:1]:
                 for way in options.ways:
@@ -115,36 +88,8 @@ class RootWan(harness.Row[Sequence[RootRun]]):
         print("\n".join(self.table(found)))
         return found
 
-    def table(self, results: Sequence[RootRun]) -> Sequence[str]:
-        """Mbit/s of the whole command, by path and tool."""
-        lines = [f"| path | way | {' | '.join(TOOLS)} |", "|---" * (len(TOOLS) + 2) + "|"]
-        for case, way in dict.fromkeys((run.case, run.way) for run in results):
-            row = []
-            for tool in TOOLS:
-                runs = [run.goodput_bps / 1e6 for run in results if _key(run) == (case, way, tool)]
-                row.append(f"{Spread(runs):.1f}" if runs else "")
-            lines.append(f"| {case} | {way} | {' | '.join(row)} |")
-        return lines
 
-    def measured(self, results: Sequence[RootRun]) -> list[dict[str, Any]]:
-        """Return all runs, as JSON holds them."""
-        return [asdict(run) for run in results]
-
-    def draw(self, results: Sequence[RootRun], axes: Any) -> None:
-        """Goodput by path, direction and tool."""
-        axes.plot(
-            [run.goodput_bps / 1e6 for run in results],
-            [f"{run.case}, {run.way}: {run.tool}" for run in results],
-            "o",
-        )
-        axes.set_xlabel("Mbit/s")
-
-
-def _key(run: RootRun) -> tuple[str, str, str]:
-    return run.case, run.way, run.tool
-
-
-def _measure(case: str, way: str, seed: int, tools: Sequence[str], folder: Path) -> list[RootRun]:
+def _measure(case: str, way: str, seed: int, tools: Sequence[str], folder: Path) -> list[WanRun]:
     served, here = folder / "served", folder / "here"
     for made in (served, here):
         made.mkdir()
@@ -152,30 +97,24 @@ def _measure(case: str, way: str, seed: int, tools: Sequence[str], folder: Path)
     source = (served if way == DOWN else here) / "file"
     with source.open("wb") as file:
         file.truncate(condition.file_bytes)
-    link = wan("far", "near", rate_bps=condition.rate_bps, rtt_s=RTT_S, bdp=1.0, name="wan")
-    topology = Topology("root-wan", ("far",), ("near",), links=(link,))
-    with Lab.up(topology, "root-wan") as lab, contextlib.ExitStack() as stack:
-        far, near = lab.host("far"), lab.host("near")
-        for host in (far, near):
-            host.set_route(congestion="cubic")
-        if condition.loss:
-            direction = Direction.A_TO_B if way == DOWN else Direction.B_TO_A
-            lab.link("wan").change(direction, loss=condition.loss, seed=seed)
+    with wan_path("root-wan", condition.rate_bps, RTT_S) as lab, contextlib.ExitStack() as stack:
+        far, near = ends(lab)
+        lose(lab, way, condition.loss, seed)
         url = stack.enter_context(xrootd(far, near, folder, served))
         for number, tool in enumerate(tools):
             name = f"got{number}"
             target = (here if way == DOWN else served) / name
-            ends = [f"{url}/file", str(target)] if way == DOWN else [str(source), f"{url}/{name}"]
+            places = [f"{url}/file", str(target)] if way == DOWN else [str(source), f"{url}/{name}"]
             state = folder / f"state{number}"
             state.mkdir()
             began_s = time.monotonic()
             near.run(
-                command(tool, ends, state),
+                command(tool, places, state),
                 stdout=subprocess.DEVNULL,
                 env=web_tools.environment(),
                 check=True,
             )
-            found.append(RootRun(case, way, tool, seed, time.monotonic() - began_s))
+            found.append(WanRun(case, way, tool, seed, condition.file_bytes, time.monotonic() - began_s))
             subprocess.run(["cmp", source, target], check=True)
             target.unlink()
             sys.stderr.write(f"{found[-1]}\n")
@@ -216,14 +155,9 @@ def xrootd(far: LabHost, near: LabHost, folder: Path, served: Path) -> Iterator[
 
 def judge(stored: Sequence[Mapping[str, Any]]) -> Iterable[Verdict]:
     """Say which goals are reached: by medians."""
-    runs = [RootRun(**each) for each in stored]
-    for case, way in dict.fromkeys((run.case, run.way) for run in runs):
-        medians = {
-            tool: Spread([run.goodput_bps for run in runs if _key(run) == (case, way, tool)]).median
-            for tool in dict.fromkeys(run.tool for run in runs if (run.case, run.way) == (case, way))
-        }
-        if MPX in medians and XRDCP_4 in medians:
-            share = medians[MPX] / medians[XRDCP_4]
+    for (case, way), median in medians(stored).items():
+        if MPX in median and XRDCP_4 in median:
+            share = median[MPX] / median[XRDCP_4]
             yield Verdict(f"{case}, {way}: mpx as fast as {XRDCP_4}", f"{share:.3f}", share >= 1 / TIE)
 
 

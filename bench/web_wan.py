@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,20 +28,17 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import harness
 import web_tools
-from figures import Spread, Verdict, machine
-from mpx_lab.lab import Lab
+from figures import Verdict, machine
 from mpx_lab.lab_host import LabHost
-from mpx_lab.shape import Direction
-from mpx_lab.topology import Topology, wan
 from mpx_lab.traffic.background import Background
+from wan_runs import DOWN, TIE, UP, WanRow, WanRun, ends, lose, medians, wan_path
 from web_tools import ARIA2, ARIA2_16, CURL, MPX, MPX_FAST, NGINX, RCLONE, SERVERS, WORK_FOLDERS
 
 RATE_BPS, RTT_S = 200_000_000, 0.060
-DOWN, UP = "down", "up"
 SIZES = MappingProxyType({DOWN: 400_000_000, UP: 100_000_000})
 OURS = (MPX, MPX_FAST)
 TOOLS = MappingProxyType({DOWN: (*OURS, ARIA2_16, ARIA2, CURL, RCLONE), UP: (*OURS, CURL, RCLONE)})
-TIE, MUCH = 1.02, 1.3
+MUCH = 1.3
 CUBIC, BBR = "tcp(congestion=cubic)", "tcp(congestion=bbr)"
 # Simulated: what is beside fills the link, and is met elsewhere on its course with each seed.
 SETTLES_S, PHASES = 10.0, 8
@@ -66,43 +63,23 @@ CASES: Mapping[str, Condition] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class WebRun:
-    """One command and how long it took."""
-
-    case: str
-    way: str
-    tool: str
-    seed: int
-    took_s: float
-    server: str = NGINX
-
-    @property
-    def goodput_bps(self) -> float:
-        """What the whole command carried."""
-        return SIZES[self.way] * 8 / self.took_s
-
-
-class WebWan(harness.Row[Sequence[WebRun]]):
+class WebWan(WanRow):
     """See the head of this file."""
 
     name = "web-wan"
     folder = "reports/web-wan"
+    cases, tools = CASES, TOOLS[DOWN]
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add which paths, directions, tools and seeds."""
+        """Add which server."""
         super().arguments(parser)
-        parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-        parser.add_argument("--ways", nargs="+", choices=SIZES, default=list(SIZES))
-        parser.add_argument("--tools", nargs="+", choices=TOOLS[DOWN], default=list(TOOLS[DOWN]))
         parser.add_argument("--server", choices=SERVERS, default=NGINX)
-        parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
 
-    def results(self, options: argparse.Namespace) -> Sequence[WebRun]:
+    def results(self, options: argparse.Namespace) -> Sequence[WanRun]:
         """Copy with each tool over each path, and print the table."""
         harness.require_root()
         print(machine())
-        found: list[WebRun] = []
+        found: list[WanRun] = []
         for case in options.cases:
             for seed in options.seeds if CASES[case] != Condition() else options.seeds[:1]:
                 for way in options.ways:
@@ -112,37 +89,8 @@ class WebWan(harness.Row[Sequence[WebRun]]):
         print("\n".join(self.table(found)))
         return found
 
-    def table(self, results: Sequence[WebRun]) -> Sequence[str]:
-        """Mbit/s of the whole command, by path and tool."""
-        names = TOOLS[DOWN]
-        lines = [f"| path | way | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
-        for case, way in dict.fromkeys((run.case, run.way) for run in results):
-            row = []
-            for tool in names:
-                runs = [run.goodput_bps / 1e6 for run in results if _key(run) == (case, way, tool)]
-                row.append(f"{Spread(runs):.1f}" if runs else "")
-            lines.append(f"| {case} | {way} | {' | '.join(row)} |")
-        return lines
 
-    def measured(self, results: Sequence[WebRun]) -> list[dict[str, Any]]:
-        """Return all runs, as JSON holds them."""
-        return [asdict(run) for run in results]
-
-    def draw(self, results: Sequence[WebRun], axes: Any) -> None:
-        """Goodput by path, direction and tool."""
-        axes.plot(
-            [run.goodput_bps / 1e6 for run in results],
-            [f"{run.case}, {run.way}: {run.tool}" for run in results],
-            "o",
-        )
-        axes.set_xlabel("Mbit/s")
-
-
-def _key(run: WebRun) -> tuple[str, str, str]:
-    return run.case, run.way, run.tool
-
-
-def _measure(case: str, way: str, seed: int, tools: Sequence[str], server: str, folder: Path) -> list[WebRun]:
+def _measure(case: str, way: str, seed: int, tools: Sequence[str], server: str, folder: Path) -> list[WanRun]:
     served, here = folder / "served", folder / "here"
     for made in (served, here):
         made.mkdir()
@@ -150,15 +98,9 @@ def _measure(case: str, way: str, seed: int, tools: Sequence[str], server: str, 
     with source.open("wb") as file:
         file.truncate(SIZES[way])
     condition, found = CASES[case], []
-    link = wan("far", "near", rate_bps=RATE_BPS, rtt_s=RTT_S, bdp=1.0, name="wan")
-    topology = Topology("web-wan", ("far",), ("near",), links=(link,))
-    with Lab.up(topology, "web-wan") as lab, contextlib.ExitStack() as stack:
-        far, near = lab.host("far"), lab.host("near")
-        for host in (far, near):
-            host.set_route(congestion="cubic")
-        if condition.loss:
-            direction = Direction.A_TO_B if way == DOWN else Direction.B_TO_A
-            lab.link("wan").change(direction, loss=condition.loss, seed=seed)
+    with wan_path("web-wan", RATE_BPS, RTT_S) as lab, contextlib.ExitStack() as stack:
+        far, near = ends(lab)
+        lose(lab, way, condition.loss, seed)
         url = stack.enter_context(SERVERS[server](far, folder, served))
         for number, tool in enumerate(tools):
             target = here / "got" if way == DOWN else served / f"got{number}"
@@ -168,9 +110,9 @@ def _measure(case: str, way: str, seed: int, tools: Sequence[str], server: str, 
                 words = web_tools.fetch(tool, f"{url}/file", target, state)
             else:
                 words = web_tools.store(tool, source, url, target.name, state)
-            ends = (far, near) if way == DOWN else (near, far)
-            with _others(condition.beside, ends, state, SETTLES_S + seed % PHASES):
-                found.append(WebRun(case, way, tool, seed, _timed(near, words), server))
+            sender = (far, near) if way == DOWN else (near, far)
+            with _others(condition.beside, sender, state, SETTLES_S + seed % PHASES):
+                found.append(WanRun(case, way, tool, seed, SIZES[way], _timed(near, words), server))
             subprocess.run(["cmp", source, target], check=True)
             target.unlink()
             sys.stderr.write(f"{found[-1]}\n")
@@ -198,22 +140,17 @@ def _timed(host: LabHost, words: Sequence[str]) -> float:
 
 def judge(stored: Sequence[Mapping[str, Any]]) -> Iterable[Verdict]:
     """Say which goals are reached: by medians."""
-    runs = [WebRun(**each) for each in stored]
-    for case, way in dict.fromkeys((run.case, run.way) for run in runs):
-        medians = {
-            tool: Spread([run.goodput_bps for run in runs if _key(run) == (case, way, tool)]).median
-            for tool in dict.fromkeys(run.tool for run in runs if (run.case, run.way) == (case, way))
-        }
-        best = max(value for tool, value in medians.items() if tool not in OURS)
+    for (case, way), median in medians(stored).items():
+        best = max(value for tool, value in median.items() if tool not in OURS)
         if way == DOWN:
             for ours in OURS if CASES[case].beside else (MPX,):
-                if ours in medians:
-                    share = medians[ours] / best
+                if ours in median:
+                    share = median[ours] / best
                     yield Verdict(
                         f"{case}, down: {ours} as fast as the best", f"{share:.3f}", share >= 1 / TIE
                     )
             continue
-        share = medians[MPX] / best
+        share = median[MPX] / best
         if CASES[case].loss or CASES[case].beside == BBR:
             yield Verdict(f"{case}, up: at least {MUCH:g} of the best", f"{share:.2f}", share >= MUCH)
 

@@ -71,4 +71,4 @@ def controller(
             yield Running(process)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(240)

@@ -9,19 +9,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from mpx.location import WEB_PORTS, Location, shown_query
+from mpx.location import Location, shown_query
 
 
 def told_apart(sources: Sequence[Location], targets: Sequence[str | None] | None) -> list[Location]:
     """Return sources of which those whose targets are named have names of their own; the others stay."""
+    if not targets:
+        return list(sources)
     same: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for i, source in enumerate(sources):
-        if targets and source.scheme in WEB_PORTS:
-            same[source.endpoint, source.name, source.path].append(i)
+        same[source.endpoint, source.name, source.path].append(i)
     found = list(sources)
     for alike in same.values():
         queries = list(dict.fromkeys(sources[i].query for i in alike))
-        if len(queries) > 1 and targets and all(targets[i] for i in alike):
+        if len(queries) > 1 and all(targets[i] for i in alike):
             names = _names(sources[alike[0]].name, queries)
             for i in alike:
                 found[i] = _named(sources[i], names[sources[i].query])

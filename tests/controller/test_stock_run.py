@@ -128,7 +128,7 @@ def test_signals_are_handed_on(number: signal.Signals, book: tuple[Book, str], t
             assert process.stdout is not None and process.stdout.readline() == b"ready\n"
             assert book[0].sets == {1: {}}
             process.send_signal(number)
-            assert process.wait(30) == 9
+            assert process.wait(240) == 9
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

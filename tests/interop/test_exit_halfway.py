@@ -58,7 +58,7 @@ def test_8_a_source_that_changes(
             os.utime(source, (1, 1))
         else:
             source.unlink()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
     assert process.returncode == 8, err
     assert err.startswith(b"mpx: ")
     assert err.count(b"\n") == 1
@@ -92,7 +92,7 @@ def test_130_and_143_and_then_the_rest(
         # So much that some stretch of 64 KiB, the least that is compared, is whole whatever is on its way.
         eventually(lambda: any(path.stat().st_blocks * 512 > 600_000 for path in partials(folder)))
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
     assert process.returncode == code, err
     assert out == b""
     assert err.startswith(b"mpx: interrupted")

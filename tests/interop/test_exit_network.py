@@ -223,7 +223,7 @@ def test_130_while_connecting(deaf_port: int, file: Path, eventually: Callable[.
     with running("copy", file, f"ftp://127.0.0.1:{deaf_port}/x") as process:
         eventually(lambda: any("socket:" in link for link in links_of(process.pid)))
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
     assert (process.returncode, err.count(b"\n")) == (130, 1), err
     assert err.startswith(b"mpx: interrupted")
 
@@ -234,7 +234,7 @@ def test_143_while_waiting_for_the_greeting(
     with running("copy", file, f"ftp://127.0.0.1:{silent_port}/x") as process:
         eventually(lambda: any("socket:" in link for link in links_of(process.pid)))
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
     assert (process.returncode, err.count(b"\n")) == (143, 1), err
 
 

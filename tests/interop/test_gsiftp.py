@@ -3,7 +3,7 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -107,7 +107,9 @@ def test_what_is_not_encrypted_is_said_and_compared_by_what_nobody_can_match(
 
 
 @pytest.mark.parametrize("way", ["up", "down"])
-def test_a_killed_copy_goes_on(server: StockServer, tmp_path: Path, way: str) -> None:
+def test_a_killed_copy_goes_on(
+    server: StockServer, tmp_path: Path, eventually: Callable[..., None], way: str
+) -> None:
     near, far = tmp_path / "near", server.root / "far"
     content = random_bytes(12 * MIB)
     (near if way == "up" else far).write_bytes(content)
@@ -115,10 +117,9 @@ def test_a_killed_copy_goes_on(server: StockServer, tmp_path: Path, way: str) ->
     source, destination = ends if way == "up" else ends[::-1]
     folder = tmp_path / "runs"
     folder.mkdir()
-    running = Copy(folder, source, destination, "--rate", "60Mbit/s")
+    running = Copy(folder, source, destination, "--rate", "20Mbit/s")
     partly = server.root if way == "up" else tmp_path
-    while not any(part.stat().st_blocks * 512 > 2 * MIB for part in partly.glob(".*.part")):
-        assert running.process.poll() is None
+    eventually(lambda: any(part.stat().st_blocks * 512 > 2 * MIB for part in partly.glob(".*.part")))
     running.kill()
     running.end()
     assert not (far if way == "up" else near).exists()

@@ -144,7 +144,7 @@ def test_a_session_killed_in_mid_file_is_no_shorter_file(vsftpd, tmp_path, event
     url, served = vsftpd
     content = random_bytes(24_000_001)
     (served / "far").write_bytes(content)
-    running = Copy(tmp_path, f"{url}/far", tmp_path / "near", "--rate", "80Mbit/s", "--files", "1")
+    running = Copy(tmp_path, f"{url}/far", tmp_path / "near", "--rate", "40Mbit/s", "--files", "1")
 
     def arrived() -> int:
         return sum(path.stat().st_blocks * 512 for path in tmp_path.glob(".near*.part"))

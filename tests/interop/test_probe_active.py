@@ -99,7 +99,7 @@ def test_interrupted_it_stops_sending_and_tells_what_is_known(
             # Beside the main thread two that send by turns, and one that counts.
             eventually(lambda: len(list(Path(f"/proc/{process.pid}/task").iterdir())) >= 4)
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=240)
     told = json.loads(out)
     assert (process.returncode, told["status"], told["mode"]) == (130, "interrupted", "active")
     assert told["mix"] is None and told["mix_trouble"]

@@ -133,7 +133,7 @@ def test_a_drain_lets_a_transfer_end(tmp_path: Path, eventually: Callable[..., N
         data.sendall(CONTENT[1000:])
         data.shutdown(socket.SHUT_WR)
         assert client.reply().code == 226
-        assert process.wait(30) == 0
+        assert process.wait(240) == 0
     assert (tmp_path / "served" / "new").read_bytes() == CONTENT
 
 

@@ -160,7 +160,7 @@ def test_a_copy_that_was_killed_goes_on(
     ) in sshd.sessions():  # so that nothing goes on writing; the shared one would last half a minute
         with contextlib.suppress(ProcessLookupError):
             os.kill(session, signal.SIGKILL)
-    eventually(lambda: not sshd.sessions(), 60)
+    eventually(lambda: not sshd.sessions())
     report = tmp_path / "report.json"
     copied(*ends, "--report", report)
     assert (tmp_path / "new").read_bytes() == source.read_bytes()
@@ -174,7 +174,7 @@ def test_a_session_that_is_killed_is_opened_again(
     source = make(tmp_path / "source", 16 * MIB)
     ends = (source, there(tmp_path / "new")) if way == "up" else (there(source), tmp_path / "new")
     with running("copy", *ends, "--rate", "20Mbit/s", "--streams", "3") as copy:
-        eventually(lambda: len(lanes_of(copy.pid)) > 1 and list(tmp_path.glob(".new*.part")), 60)
+        eventually(lambda: len(lanes_of(copy.pid)) > 1 and list(tmp_path.glob(".new*.part")))
         for lane in lanes_of(copy.pid):  # one after the other; some list, or verify
             os.kill(lane, signal.SIGKILL)
         assert copy.wait(120) == 0
@@ -188,7 +188,7 @@ def test_sessions_that_stall_are_replaced(
     source = make(tmp_path / "source", 8 * MIB)
     ends = (source, there(tmp_path / "new")) if way == "up" else (there(source), tmp_path / "new")
     with running("copy", *ends, "--rate", "20Mbit/s", "--timeout", "2s", "--connect-timeout", "5s") as copy:
-        eventually(lambda: lanes_of(copy.pid) and list(tmp_path.glob(".new*.part")), 60)
+        eventually(lambda: lanes_of(copy.pid) and list(tmp_path.glob(".new*.part")))
         for lane in lanes_of(copy.pid):
             os.kill(lane, signal.SIGSTOP)
         assert copy.wait(120) == 0
@@ -200,7 +200,7 @@ def test_a_lost_network_is_waited_for(
 ) -> None:
     source = make(tmp_path / "source", 12 * MIB)
     with running("copy", source, there(tmp_path / "new"), "--rate", "60Mbit/s") as copy:
-        eventually(lambda: list(tmp_path.glob(".new*.part")), 60)
+        eventually(lambda: list(tmp_path.glob(".new*.part")))
         for session in sshd.sessions():
             os.kill(session, signal.SIGKILL)
         assert copy.wait(120) == 0
@@ -211,11 +211,11 @@ def test_an_interrupted_copy_leaves_no_ssh(
     sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
 ) -> None:
     make(tmp_path / "source", 24 * MIB)
-    with running("copy", tmp_path / "source", there(tmp_path / "new"), "--rate", "30Mbit/s") as copy:
-        eventually(lambda: list(tmp_path.glob(".new*.part")), 60)
+    with running("copy", tmp_path / "source", there(tmp_path / "new"), "--rate", "8Mbit/s") as copy:
+        eventually(lambda: list(tmp_path.glob(".new*.part")))
         copy.send_signal(signal.SIGINT)
-        assert copy.wait(30) == 130
-    eventually(lambda: not sshd.sessions(), 60)
+        assert copy.wait(240) == 130
+    eventually(lambda: not sshd.sessions())
     assert not (tmp_path / "new").exists()
 
 

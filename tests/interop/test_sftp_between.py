@@ -134,11 +134,11 @@ def test_sessions_that_are_killed_are_opened_again(
     source = make(folders[0] / "file", 6 * MIB)
     with between(kinds, folders) as urls:
         ends = urls[0] + "file", urls[1] + "file"
-        with running("copy", *ends, "--rate", "30Mbit/s", "--streams", "2") as copy:
-            eventually(lambda: len(lanes_of(copy.pid)) > 1 and list(folders[1].glob(".file*.part")), 60)
+        with running("copy", *ends, "--rate", "12Mbit/s", "--streams", "2") as copy:
+            eventually(lambda: len(lanes_of(copy.pid)) > 1 and list(folders[1].glob(".file*.part")))
             for lane in lanes_of(copy.pid):
                 os.kill(lane, signal.SIGKILL)
-            said = copy.communicate(60)[1].decode()
+            said = copy.communicate(240)[1].decode()
             assert copy.returncode == 0, said
     assert (folders[1] / "file").read_bytes() == source.read_bytes()
 
@@ -159,7 +159,7 @@ def test_a_copy_that_is_stopped_goes_on(
             mpx.copy(
                 urls[0] + "large",
                 urls[1] + "large",
-                mpx.CopyOptions(rate_bps=200e6),
+                mpx.CopyOptions(rate_bps=100e6),
                 on_progress=half,
                 cancel=stop,
             )
@@ -176,12 +176,10 @@ def test_a_copy_that_is_killed_goes_on(
     make(folders[0] / "large", 24 * MIB)
     with between(kinds, folders) as urls:
         ends = urls[0] + "large", urls[1] + "large"
-        with running("copy", *ends, "--rate", "60Mbit/s") as killed:
-            eventually(
-                lambda: sum(each.stat().st_blocks for each in folders[1].glob(".large*.part")) > 4000, 60
-            )
+        with running("copy", *ends, "--rate", "20Mbit/s") as killed:
+            eventually(lambda: sum(each.stat().st_blocks for each in folders[1].glob(".large*.part")) > 4000)
             killed.kill()
-            killed.wait(30)
+            killed.wait(240)
         copied(*ends)
     assert (folders[1] / "large").read_bytes() == (folders[0] / "large").read_bytes()
 

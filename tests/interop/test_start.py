@@ -83,7 +83,7 @@ def test_another_session_moves_data_once_there_is_one_to_commit(
 
     def waits(stream: DownloadStream, *arguments: Any) -> bool:
         try:
-            eventually(lambda: alone or moving() > 1, 30)
+            eventually(lambda: alone or moving() > 1)
         except AssertionError:
             alone.append(stream)
         return goes_on(stream, *arguments)

@@ -62,7 +62,7 @@ def test_who_sends_keeps_the_lease_and_who_rests_does_not(
             eventually(lambda: not is_there(running, idle))
             assert is_there(running, busy)  # assigned before, so it would have ended before
             process.stdin.close()
-            process.wait(30)
+            process.wait(240)
         eventually(lambda: not is_there(running, busy))
 
 

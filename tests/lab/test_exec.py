@@ -227,6 +227,6 @@ def test_sigterm_while_it_is_built_leaves_nothing(
         eventually(lambda: any(f"mpxlab.{lab_id}.b" in name for name in os.listdir("/run/netns")))
         for _ in range(3):  # only the first counts: what is removed then is removed whole
             process.terminate()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=240)
     assert (process.returncode, said) == (143, "mpx: interrupted; the lab has been removed\n")
     assert traces(lab_id) == []

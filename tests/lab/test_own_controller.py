@@ -207,5 +207,5 @@ def test_an_interrupted_up_leaves_nothing(lab_id: str, lab_root: None, eventuall
     with subprocess.Popen(heeding, stderr=subprocess.PIPE) as process:
         eventually(lambda: any("--insecure" in line for line in traces(lab_id)))
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert process.wait(240) == 130
     assert not traces(lab_id)

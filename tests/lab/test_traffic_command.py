@@ -46,7 +46,7 @@ def test_traffic_ends_when_it_is_told_to(
     ) as process:
         eventually((folder / "flows" / "traffic.csv").exists)
         process.send_signal(number)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=240)
     assert process.returncode == 0 and out.startswith("tcp() from src to dst: ")
     assert RecordedRun.open(folder).about["status"] == "done"
 
@@ -73,7 +73,7 @@ def test_ctrl_c_while_it_starts_ends_it_in_good_order(running: str, eventually: 
     with subprocess.Popen(heeding, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         eventually(lambda: any("mpx_lab.traffic.echo" in line for line in traces(running)))
         os.killpg(process.pid, signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=240)
     assert process.returncode == 0 and out.startswith("udp(rate=1Mbit/s) from src to dst: "), out
 
 
@@ -91,6 +91,6 @@ def test_a_lab_that_is_taken_down_meanwhile(make_lab: Callable[..., Lab], eventu
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         eventually(lambda: any("mpx_lab.traffic.sender" in line for line in traces(lab.id)))
         lab.down()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=240)
     assert (process.returncode, said) == (1, f"mpx: the lab '{lab.id}' was taken down meanwhile\n")
     assert traces(lab.id) == []

@@ -60,8 +60,8 @@ def test_silent_strangers_keep_nobody_out_and_do_not_pile_up(
         for _ in range(2):
             server = end.open(listener.address, Dial(60.0), 60.0, lambda: False)
             server.close()
-        eventually(lambda: len(admitted) == 2, 30)
-        eventually(lambda: on_trial() <= MOST_STRANGERS + 2, 30)
+        eventually(lambda: len(admitted) == 2)
+        eventually(lambda: on_trial() <= MOST_STRANGERS + 2)
         eventually(lambda: not listener.is_alive(), 30)  # all that were waited for are here
     finally:
         listener.close()

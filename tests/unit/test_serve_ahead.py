@@ -209,5 +209,5 @@ def test_what_ends_one_ends_what_has_begun_behind_it(
     else:
         slow.close()
         assert [client.reply().code for _ in range(6)] == [426, *[425] * 5]
-    eventually(lambda: not left_by_the_server(root), 30)
-    eventually(lambda: not any(each.name == "mpx-serve-data" for each in threading.enumerate()), 30)
+    eventually(lambda: not left_by_the_server(root))
+    eventually(lambda: not any(each.name == "mpx-serve-data" for each in threading.enumerate()))

@@ -197,7 +197,7 @@ def test_command_line(root, number):
         with RawClient(port) as client:
             assert client.retrieve("RETR file")[1] == CONTENT
             process.send_signal(number)
-            assert process.wait(30) == 0
+            assert process.wait(240) == 0
         assert process.stdout.read() == ""
         assert process.stderr.read() == ""
 
@@ -211,7 +211,7 @@ def test_a_signal_that_the_kernel_gives_to_another_thread_ends_it(root):
         assert thread != process.pid
         tgkill = 234 if platform.machine() == "x86_64" else 131
         ctypes.CDLL(None).syscall(tgkill, process.pid, thread, signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(240) == 0
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_folder_that_may_not_be_entered_is_not_served(tmp_path):
         ready = process.stdout.readline()  # or the end of it
         if ready:
             process.kill()
-        assert (ready, process.wait(30)) == ("", 2)
+        assert (ready, process.wait(240)) == ("", 2)
         assert f"cannot serve '{closed}': Permission denied" in process.stderr.read()
 
 

@@ -6,7 +6,8 @@ else can take any more what is under way, so that it follows goodput from the be
 """
 
 FIRST_BYTES = 4 * 1024 * 1024  # until goodput is known
-WINDOW_S = 0.25  # of the goodput that is under way, beyond a round trip
+WINDOW_S = 0.1  # of the goodput that is under way, beyond a round trip
+WINDOW_ALONE_S = 0.25  # ... where a session has its files alone
 GOODPUT_S = 0.25  # over which it is measured
 GROWS = 1.25  # goodput that is so many times what it was before has not reached its end yet
 LARGEST_BYTES = 16 * 1024 * 1024
@@ -23,6 +24,7 @@ class RequestWindow:
         self.goodput = 0.0  # bytes/s; 0: not known
         self._least_bytes = least_bytes
         self._largest_bytes = LARGEST_BYTES if shares_files else LARGEST_ALONE_BYTES
+        self._window_s = WINDOW_S if shares_files else WINDOW_ALONE_S
         self._begins_slowly = not shares_files
         self._is_starting = self._begins_slowly
         self._measured = (0, 0.0)  # bytes moved, and when
@@ -48,6 +50,6 @@ class RequestWindow:
         if self._is_starting:
             return True
         # It shrinks little by little: a session that stood still for a moment goes on.
-        window_bytes = max(self.goodput * (rtt_s + WINDOW_S), self.bytes * SHRINKS, self._least_bytes)
+        window_bytes = max(self.goodput * (rtt_s + self._window_s), self.bytes * SHRINKS, self._least_bytes)
         self.bytes = int(min(window_bytes, self._largest_bytes))
         return True
