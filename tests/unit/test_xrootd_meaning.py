@@ -40,7 +40,7 @@ def test_words_of_the_library_itself() -> None:
     assert told("[FATAL] Auth failed: No protocols left to try\n") == "Auth failed: No protocols left to try"
     assert (
         told("[FATAL] Connection error\n")
-        == "the connection is refused, or was lost; is that its port, and does it run"
+        == "the connection is refused, or was lost; look whether a server runs at that port"
     )
 
 

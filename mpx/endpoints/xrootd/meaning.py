@@ -30,7 +30,7 @@ _CODES = {
 
 
 _PLAINLY = {  # what the library says in two words
-    "Connection error": "the connection is refused, or was lost; is that its port, and does it run",
+    "Connection error": "the connection is refused, or was lost; look whether a server runs at that port",
     "Invalid address": "its name has no address; check the name of the host",
     "Operation expired": "it does not answer in time",
     "Socket timeout": "it does not answer in time",
