@@ -221,11 +221,11 @@ class CopyOptions:
     ca: str | None = _option(
         None,
         "text",
-        "with https, davs, s3, gsiftp: file or folder of CAs to trust, in place of the usual ones",
+        "with https, davs, s3, gsiftp, root, roots, globus, gfal2: CAs in place of the usual ones",
         metavar="FILE|FOLDER",
     )
     certificate: str | None = _option(
-        None, "text", "with https, davs: your certificate (PEM)", name="cert", metavar="FILE"
+        None, "text", "with https, davs, root, roots, gfal2: certificate (PEM)", name="cert", metavar="FILE"
     )
     key: str | None = _option(
         None, "text", "with --cert: the key of that certificate (unset: in the same file)", metavar="FILE"
@@ -233,7 +233,8 @@ class CopyOptions:
     token_files: tuple[str, ...] = _option(
         (),
         "texts",
-        "with http, https, dav, davs: file with a bearer token, for HOST[:PORT] or all; may be repeated",
+        "with http, https, dav, davs, root, roots, gfal2: file with a bearer token, for HOST[:PORT] or all; "
+        "may be repeated",
         name="token_file",
         metavar="[HOST=]FILE",
     )

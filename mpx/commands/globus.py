@@ -38,9 +38,13 @@ _MOST_CODE = 4096  # bytes
 Answer = TypeVar("Answer")
 
 
-@click.group("globus")
-def globus() -> None:
+@click.group("globus", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.pass_context
+def globus(context: click.Context) -> None:
     """Log in to Globus, for copies from, to and between collections (globus://COLLECTION/PATH)."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
 
 
 @globus.command("login")

@@ -18,9 +18,13 @@ _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
 
 
-@click.group()
-def token() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def token(context: click.Context) -> None:
     """Make and take back tokens for `mpx serve` inside TLS, and keep those for servers of others."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
 
 
 @token.command("create")

@@ -18,7 +18,7 @@ from mpx.errors import Interrupted, MpxError
 _READ_BYTES = 65536
 _STOP_INTERVAL_S = 0.2
 _ENDS_SOON_S = 10.0  # after its output has
-END_S = 1.0  # for one that is not needed any more
+CLOSED_WITHIN_S = 1.0  # for one that is not needed any more
 _LONGEST_SAID_BYTES = 1024 * 1024  # another host may write there, too
 
 
@@ -110,7 +110,7 @@ class ChildProcess(ABC):
     def code(self) -> int | None:
         """Return its exit code once it has ended, for which it has a moment; None: it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_S)
+            self._process.wait(CLOSED_WITHIN_S)
         return self._process.returncode
 
     def said(self) -> str:
@@ -118,7 +118,7 @@ class ChildProcess(ABC):
         size = os.lseek(self._said.fileno(), 0, os.SEEK_CUR)  # it has the same position
         return os.pread(self._said.fileno(), size, 0).decode("utf-8", "replace")
 
-    def close(self, wait_s: float = END_S) -> None:
+    def close(self, wait_s: float = CLOSED_WITHIN_S) -> None:
         """End it once it has sent what it still holds, or after so long."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)  # another thread may hold it
@@ -128,7 +128,7 @@ class ChildProcess(ABC):
         except subprocess.TimeoutExpired:
             self._process.terminate()  # so it leaves a terminal as it was
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(END_S)
+                self._process.wait(CLOSED_WITHIN_S)
             self._process.kill()
             self._process.wait()
         self._said.close()

@@ -56,7 +56,12 @@ class SlowPath:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                ends = [self._listener.accept()[0], socket.create_connection(("127.0.0.1", self._to))]
+                accepted = self._listener.accept()[0]
+                try:
+                    ends = [accepted, socket.create_connection(("127.0.0.1", self._to))]
+                except OSError:  # the server is gone, and may come back
+                    accepted.close()
+                    continue
                 self._open += ends
                 for source, sink in (ends, ends[::-1]):
                     source.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * BLOCK_BYTES)

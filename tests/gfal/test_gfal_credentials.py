@@ -161,3 +161,20 @@ def test_a_server_that_is_not_trusted(here: Path, open_server: Open, kind: str) 
         refused(
             ended, 5, "localhost is not trusted", "name the CA of its certificate by --ca or X509_CERT_DIR"
         )
+
+
+@pytest.mark.parametrize("kind", ["nginx", "xrootd", "grid", "root"])
+def test_what_is_named_takes_the_place_of_all_others(here: Path, open_server: Open, kind: str) -> None:
+    grid = shared_grid()
+    (here / "ours.pem").write_text(grid.ca.pem)
+    (here / "theirs.pem").write_text(grid.new_ca("Another CA").pem)
+    trusted = {"SSL_CERT_FILE": str(here / "ours.pem"), "X509_CERT_DIR": str(grid.trusted)}
+    nobody = {"SSL_CERT_FILE": "", "X509_CERT_DIR": str(here)}
+    with open_server(kind) as site:
+        site.write("file", b"what it has")
+        words = ("copy", "--via", "gfal2", site.url_of("file"))
+        copied(mpx_there(*words, here / "got", "--ca", here / "ours.pem", **nobody))
+        assert (here / "got").read_bytes() == b"what it has"
+        ended = mpx_there(*words, here / "no", "--ca", here / "theirs.pem", **trusted)
+        refused(ended, 5, "localhost is not trusted", "--ca")
+    assert not (here / "no").exists()

@@ -77,7 +77,10 @@ def test_what_is_no_srm(here: Path, open_server: Open, closed_port: int, words: 
             url = site.url_of("x").replace("http:", "srm:").replace("dav:", "srm:")
             refused(mpx_there(*words, url, *to), 6, "speaks no SRM")
             refused(
-                mpx_there(*words, url, *to, X509_USER_PROXY="/nowhere"), 5, "SRM takes a proxy", "get a token"
+                mpx_there(*words, url, *to, X509_USER_PROXY="/nowhere"),
+                5,
+                "lets nobody in without a proxy",
+                "X509_USER_PROXY",
             )
     assert list(here.iterdir()) == []
 

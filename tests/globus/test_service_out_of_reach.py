@@ -54,3 +54,22 @@ def test_a_timeout_that_is_unset(tree: Collections, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("GLOBUS_SDK_HTTP_TIMEOUT", "-1")
     ended = mpx("copy", "-r", f"{tree.one_url}run7", f"{tree.other_url}run7")
     assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("server", ["TRANSFER", "AUTH"])
+def test_a_service_that_is_not_there(
+    tree: Collections, monkeypatch: pytest.MonkeyPatch, closed_port: int, server: str
+) -> None:
+    for host, why in ((f"127.0.0.1:{closed_port}", "Connection refused"), ("no.such.host.invalid", "known")):
+        monkeypatch.setenv(f"GLOBUS_SDK_SERVICE_URL_{server}", f"http://{host}/")
+        ended = mpx("list", tree.one_url)
+        refused(ended, 6, "cannot reach Globus to", f": {host}: ", why)
+        assert "Pool" not in ended.err and "url" not in ended.err
+
+
+@pytest.mark.parametrize("command", ["globus", "lab", "token"])
+def test_a_command_without_another_shows_its_help(command: str) -> None:
+    ended = mpx(command)
+    assert ended.code == 2 and ended.out == ""
+    assert ended.err.startswith(f"Usage: mpx {command} ") and "\nCommands:\n" in ended.err
+    assert "error" not in ended.err and ended.err.count("\n") > 8

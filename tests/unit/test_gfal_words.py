@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from mpx.endpoints.gfal.meaning import Trouble, explained, is_not_trusted, is_of_source, status, told, trouble
 from mpx.endpoints.gfal.served.listed import plain_names
-from mpx.endpoints.gfal.settings import CopyOrder, GfalSettings, dumped, loaded, parse_settings
+from mpx.endpoints.gfal.settings import CopyOrder, GfalSettings, JobState, dumped, loaded, parse_settings
 from mpx.endpoints.gfal.urls import folder_url, url_of
+from mpx.endpoints.gfal.watched_job import error_of
 from mpx.endpoints.schemes import capabilities_of, reached
 from mpx.endpoints.sftp.wire import Code
-from mpx.errors import UsageError
+from mpx.errors import NoSpace, SourceError, UsageError
 from mpx.location import Location, is_through_gfal, parse_location, shown_place
 
 NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)
@@ -80,6 +81,9 @@ def test_orders_pass_as_they_are() -> None:
         (errno.EACCES, "globus_gsi_gssapi: SSL handshake problems", Trouble.LOGIN),
         (errno.EACCES, "the server responded with an error 530 530-Login incorrect.", Trouble.LOGIN),
         (errno.ENETRESET, "Error on XrdCl::CopyProcess::Run(): [FATAL] TLS error:  (source)", Trouble.LOGIN),
+        (errno.EIO, "XrdCl::CopyProcess::Run(): [ERROR] Initialization error:  (destination)", Trouble.LOST),
+        (errno.EIO, "XrdCl::CopyProcess::Run(): [FATAL] Socket error:  (destination)", Trouble.LOST),
+        (errno.EIO, "[ERROR] Server responded with an error: [3007] Connection error", Trouble.OTHER),
         (errno.EAGAIN, "Failed to stat file (Resource temporarily unavailable)", Trouble.LOGIN),
         (errno.EAGAIN, "SRM_REQUEST_QUEUED", Trouble.OTHER),
         (errno.ECOMM, "globus_xio: System error in connect: Connection refused", Trouble.LOST),
@@ -230,3 +234,35 @@ def test_which_places_gfal2_reaches() -> None:
 
 def test_a_place_of_srm_has_the_usual_port() -> None:
     assert parse_location("srm://host/x") == Location("srm", "/x", "host", 8443)
+
+
+def test_the_last_cause_of_many_stands_first() -> None:
+    message = (
+        "globus_ftp_control: gss_init_sec_context failed GSS failure:  GSS Major Status: "
+        "Authentication Failed GSS Minor Status Error Chain: globus_gsi_gssapi: SSLv3 handshake problems "
+        "globus_gsi_callback_module: Can't get the local trusted CA certificate: Untrusted self-signed "
+        "certificate in chain with hash 9a8d"
+    )
+    found = told(message)
+    assert found.startswith("Can't get the local trusted CA certificate: Untrusted self-signed certificate")
+    assert len(found) < len(message)
+    assert (
+        told("globus_xio: refused globus_xio: a call failed")
+        == "globus_xio: refused globus_xio: a call failed"
+    )
+
+
+def test_what_stands_around_the_words_of_a_server() -> None:
+    message = "Error on XrdCl::CopyProcess::Run(): [ERROR] Server responded with an error: [3010] No; denied"
+    assert told(message) == "No; denied"
+
+
+def test_a_full_disk_says_what_to_do() -> None:
+    found = error_of(
+        JobState(is_over=True, code=errno.ENOSPC, message="No space left on device"),
+        "host",
+        "x",
+        default=SourceError,
+    )
+    assert isinstance(found, NoSpace)
+    assert str(found).endswith("free some and copy the same SRC to the same DST again")

@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from grids import shared_grid
 
 from mpx.endpoints.sftp.wire import Attributes, Code
 from mpx.endpoints.xrootd import process
@@ -13,6 +14,7 @@ from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.endpoints.xrootd.process import environment
 from mpx.errors import UsageError
 from mpx.location import parse_location
+from mpx.net.x509.ca_folder import CaFolder
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,10 @@ def test_refusals(errno: int, message: str, code: Code, words: str) -> None:
 
 def test_words_of_the_library_itself() -> None:
     assert told("[FATAL] Auth failed: No protocols left to try\n") == "Auth failed: No protocols left to try"
-    assert told("[FATAL] Connection error\n") == "the connection is refused, or was lost"
+    assert (
+        told("[FATAL] Connection error\n")
+        == "the connection is refused, or was lost; look whether a server runs at that port"
+    )
 
 
 def test_attributes() -> None:
@@ -64,16 +69,18 @@ def test_checksums(content: bytes, algorithm: str, expected: str) -> None:
 
 
 def test_what_the_process_is_told() -> None:
-    given = XrootdOptions(0.2, 60.0, ca="/no/such/folder", certificate="/tmp/proxy.pem")
+    given = XrootdOptions(0.2, 60.0, certificate="/tmp/proxy.pem")
     found = environment(given, "secret", {"HOME": "/home/me"})
     assert found["HOME"] == "/home/me"
     assert found["BEARER_TOKEN"] == "secret"
     assert found["X509_USER_PROXY"] == "/tmp/proxy.pem"
-    assert found["X509_CERT_FILE"] == "/no/such/folder"
     assert (found["XRD_CONNECTIONWINDOW"], found["XRD_REQUESTTIMEOUT"]) == ("1", "60")
     assert "X509_USER_KEY" not in found
-    both = environment(XrootdOptions(10.0, 60.0, ca="/tmp", certificate="/c", key="/k"), "", {})
-    assert (both["X509_USER_CERT"], both["X509_USER_KEY"], both["X509_CERT_DIR"]) == ("/c", "/k", "/tmp")
+    named, inherited = XrootdOptions(10.0, 60.0, certificate="/c", key="/k"), {"X509_CERT_FILE": "/file"}
+    both = environment(named, "", inherited, CaFolder(str(shared_grid().trusted)))
+    assert (both["X509_USER_CERT"], both["X509_USER_KEY"]) == ("/c", "/k")
+    assert both["X509_CERT_DIR"] == str(shared_grid().trusted)
+    assert "X509_CERT_FILE" not in both
     assert "BEARER_TOKEN" not in both
 
 

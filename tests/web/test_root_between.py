@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from install_peers import GFAL, find_peer
 from mpx_command import refused
 from sites import partials
 from web.servers.private_network import private_network, within
@@ -213,3 +214,32 @@ def test_a_destination_that_fills_up_is_told(pair: Pair) -> None:
         ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
         refused(ended, 4, "of 3000000 bytes, as where no space is left")
         assert not [*folder.iterdir()]
+
+
+def test_names_that_no_server_asks_another_for(pair: Pair) -> None:
+    """They, and what follows, pass through this host at once: the servers would wait for a minute."""
+    source, destination = pair
+    names = ["tree/a", "tree/b&c=d", "tree/z"]
+    for name in names:
+        (source.folder / name).parent.mkdir(exist_ok=True)
+        (source.folder / name).write_bytes(name.encode())
+    words = ("copy", "--third-party", "only", f"{source.url}tree/b%26c=d", f"{destination.url}no")
+    refused(mpx_there(*words), 2, "--third-party only is not possible here", "b&c=d", "has a &")
+    tree = f"{source.url}tree", f"{destination.url}tree"
+    words = ("copy", "-r", "--third-party", "only", *tree)
+    refused(mpx_there(*words), 2, "--third-party only is not possible here", "b&c=d", "has a &")
+    report = api.copy(*tree, api.CopyOptions(recursive=True))
+    for name in names:
+        assert (destination.folder / name).read_bytes() == name.encode()
+    assert any("data pass through this host" in str(note) and "has a &" in str(note) for note in report.notes)
+    assert not partials(destination.folder)
+
+
+def test_names_that_gfal2_cannot_have_asked_for(pair: Pair) -> None:
+    find_peer(GFAL)
+    source, destination = pair
+    (source.folder / "b&c").write_bytes(b"1")
+    ends = f"{source.url}b%26c", f"{destination.url}b%26c"
+    refused(mpx_there("copy", "--via", "gfal2", *ends), 3, "b&c", "has a &", "copy it without --via gfal2")
+    api.copy(f"{source.url}b%26c", f"{destination.url}b%26c")
+    assert (destination.folder / "b&c").read_bytes() == b"1"

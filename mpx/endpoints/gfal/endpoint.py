@@ -68,8 +68,8 @@ class GfalEndpoint(ProgramEndpoint):
             self.close()
             raise
         if state.code:
-            what, names = f"compute the {algorithm} of {part.name}", (part.name,)
-            refusal = error_of(state, host, what, names=names, default=self._refusal)
+            text, names = f"gfal2 does not compute the {algorithm} of {part.name}", (part.name,)
+            refusal = error_of(state, host, text, names=names, default=self._refusal)
             found = trouble(state.code, state.message, names)
             if refusal.may_retry or found in (Trouble.MISSING, Trouble.LOGIN):
                 return refusal

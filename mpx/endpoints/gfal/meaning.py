@@ -85,6 +85,7 @@ _DAMAGED = re.compile(r"checksum.*(mismatch|differ|different|not match)", re.IGN
 # The server is there, and says so by GridFTP or HTTP:
 _REFUSED = re.compile(r"the server responded with an error|HTTP (4\d\d|500|501|505|507)")
 _BUSY = re.compile(r"HTTP (429|502|503|504)")
+NO_PROXY = "SRM takes a proxy, and none is found"
 # What words of gfal2 mean that say too little:
 _MORE = {
     "HTTP 403": (
@@ -95,11 +96,18 @@ _MORE = {
     "GLOBUS_FTP_CLIENT_IDLE not allowed": "the server refuses the file, of which gfal2 has lost the reason",
     "CGSI-gSOAP running on .* reports could not open connection": "the server is not reached",
     "CGSI-gSOAP running on .* reports Error reading token data": "what is there speaks no SRM, or has ended",
-    "CGSI-gSOAP running on .* reports No such file": "SRM takes a proxy, and none is found",
+    "CGSI-gSOAP running on .* reports No such file": NO_PROXY,
 }
+# Around what a server of XRootD says:
+_FRAMES = re.compile(
+    r"(Error on XrdCl::\S+ )?(\[(ERROR|FATAL)\] )+(Server responded with an error: \[\d+\] )?", re.IGNORECASE
+)
 _UNREACHED = re.compile(
     r"connection refused|could not connect|connect(ion)? (failed|timed out)|could not read status line|"
-    r"unexpected eof|connection reset|reset by peer",
+    r"unexpected eof|connection reset|reset by peer|"
+    # of XRootD's library, not of a server:
+    r"\[(error|fatal)\] (connection error|socket (error|timeout|disconnected)|stream disconnect|"
+    r"initialization error|invalid session|operation interrupted)",
     re.IGNORECASE,
 )
 
@@ -152,8 +160,13 @@ def trouble(code: int, message: str, names: Iterable[str] = ()) -> Trouble:
 
 
 def told(message: str) -> str:
-    """Return what gfal2 says, in one line."""
+    """Return what gfal2 says, in one line: of what passes from module to module the last cause first."""
     text = " ".join(message.replace("\\n", " ").replace("\\x00", " ").split())
+    text = _FRAMES.sub("", text)
+    before, module, cause = text.rpartition(" globus_")
+    cause = cause.partition(": ")[2]
+    if module and cause and len(text) > _MOST_TOLD:
+        return f"{cause[:_MOST_TOLD]} ({before[:_MOST_TOLD]} ...)"
     return text if len(text) <= 2 * _MOST_TOLD else f"{text[:_MOST_TOLD]} ... {text[-_MOST_TOLD:]}"
 
 

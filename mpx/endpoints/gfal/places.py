@@ -10,10 +10,11 @@ from mpx.choices import NEVER, ONLY
 from mpx.endpoints.gfal.process import GfalProcess, server_of
 from mpx.endpoints.gfal.settings import CopyOrder
 from mpx.endpoints.gfal.urls import url_of
+from mpx.endpoints.xrootd.names import why_not_straight
 from mpx.engine.file_transfer import FileTransfer
 from mpx.errors import DestinationError, MpxError, SourceError
 from mpx.files.local_error import local_error
-from mpx.location import Location
+from mpx.location import ROOT_PORTS, Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ class GfalPlaces:
         """Whether both are servers."""
         return self.source is not None and self.destination is not None
 
+    @property
+    def _is_of_root(self) -> bool:
+        """Whether both are servers by XRootD's own protocol, of which one reads from the other."""
+        schemes = (server_of(each).partition(":")[0] for each in (self.source, self.destination) if each)
+        return self.is_between and all(scheme in ROOT_PORTS for scheme in schemes)
+
     def why_not_by(self, how: str) -> str:
         """Return why a file may not be copied as gfal2 does it, in its words; empty where it may."""
         if self.is_between and self.straight == ONLY and how == "streamed":
@@ -57,6 +64,8 @@ class GfalPlaces:
         handed what is read. Raises MpxError.
         """
         if self.source and self.destination:
+            if self._is_of_root and (why := why_not_straight(file.source)):
+                raise SourceError(f"{why}, and gfal2 knows no other way; copy it without --via gfal2")
             source, destination = _url(self.source, file.source), _url(self.destination, file.partial)
             yield CopyOrder(source, destination, self.streams, straight=self.straight), None
         elif self.source:

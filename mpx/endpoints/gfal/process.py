@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from mpx.endpoints.child_process import END_S, ChildProcess
-from mpx.endpoints.gfal.meaning import is_not_trusted, told
+from mpx.endpoints.child_process import CLOSED_WITHIN_S, ChildProcess
+from mpx.endpoints.gfal.meaning import NO_PROXY, is_not_trusted
 from mpx.endpoints.gfal.settings import VARIABLE, GfalSettings
 from mpx.endpoints.web.bearer_tokens import BearerTokens
 from mpx.endpoints.xrootd.exits import NO_LIBRARY, NO_LOGIN
@@ -18,6 +18,7 @@ from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.endpoints.xrootd.process import environment
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, UsageError
 from mpx.location import ROOT_PORTS, VIA_GFAL, WEB_PORTS, Location
+from mpx.net.x509.ca_folder import CaFolder
 from mpx.text import shown
 
 PYTHON = "/usr/bin/python3"  # for which Debian has the binding
@@ -26,6 +27,7 @@ _PACKAGES = (
     "apt-get install python3-gfal2 gfal2-plugin-gridftp gfal2-plugin-http gfal2-plugin-xrootd "
     "gfal2-plugin-srm gfal2-plugin-file (Debian)"
 )
+_LONGEST_TOLD = 500  # characters of what it said
 _TEMPORARY = "/tmp"  # davix has there what is sent as it comes, and in no other folder
 _TOKENS = ("BEARER_TOKEN", "BEARER_TOKEN_FILE")
 _TAKE_TOKENS = ("https", "davs", *ROOT_PORTS, "srm")  # inside TLS
@@ -69,8 +71,9 @@ class GfalProcess(ChildProcess):
 
         Raises UsageError where it cannot be started, and as BearerTokens.check.
         """
-        first, usual = servers[0], options.usual
-        of_root, by_server = _tokens(servers, tokens)
+        self._first = first = servers[0]
+        usual = options.usual
+        of_root, by_server, self._sources = _tokens(servers, tokens)
         settings = GfalSettings(
             server_of(first),
             max(1, round(usual.timeout_s)),
@@ -82,9 +85,10 @@ class GfalProcess(ChildProcess):
             by_server,
         )
         inherited = {name: value for name, value in os.environ.items() if name not in _TOKENS}
-        if usual.ca and Path(usual.ca).is_file():
-            inherited["SSL_CERT_FILE"] = usual.ca  # for HTTP
-        told_so = {**environment(usual, of_root, inherited), VARIABLE: settings.text()}
+        self._cas = CaFolder(usual.ca) if usual.ca is not None else None
+        if self._cas:  # which takes the place of the system's, too, by HTTP
+            inherited.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=self._cas.folder)
+        told_so = {**environment(usual, of_root, inherited, self._cas), VARIABLE: settings.text()}
         self._hands, theirs = socket.socketpair()
         self.handed_by = theirs.fileno()  # which has that number there, too
         try:
@@ -92,6 +96,7 @@ class GfalProcess(ChildProcess):
                 super().__init__([PYTHON, "-I", PROGRAM], first.host, told_so, [self.handed_by])
         except OSError as error:
             self._hands.close()
+            self._remove_cas()
             raise UsageError(f"gfal2 needs {PYTHON}: {error.strerror}; {_PACKAGES}") from None
 
     def hand(self, fd: int) -> None:
@@ -104,10 +109,15 @@ class GfalProcess(ChildProcess):
         except OSError:
             raise self.ended() from None
 
-    def close(self, wait_s: float = END_S) -> None:
+    def close(self, wait_s: float = CLOSED_WITHIN_S) -> None:
         """See ChildProcess."""
         super().close(wait_s)
         self._hands.close()
+        self._remove_cas()
+
+    def _remove_cas(self) -> None:
+        if self._cas:
+            self._cas.close()
 
     def late(self, wait_s: float) -> MpxError:
         """See ChildProcess."""
@@ -117,15 +127,17 @@ class GfalProcess(ChildProcess):
         """See ChildProcess."""
         code, lines = self.code(), self.said().split("\n")
         said = [line.strip() for line in lines if line.strip()]
-        last = shown(told(said[-1])) if said else ""
+        last = shown(said[-1])[:_LONGEST_TOLD] if said else ""
+        place = f"{self.host}:{self._first.port}"
         if code == NO_LIBRARY:
             return UsageError(f"gfal2 is not installed for {PYTHON} ({last}); {_PACKAGES}")
         if code == NO_LOGIN:
-            return AuthenticationError(not_let_in(self.host, last))
+            return AuthenticationError(not_let_in(self.host, last, self._sources))
         if code is not None and code < 0:
             words = f"; its last words: {last}" if last else ""
             return ConnectionLost(f"{self.host}: gfal2 crashed ({_signal(-code)}){words}")
-        return ConnectionLost(f"{self.host}, by gfal2: {last or f'its process ended with code {code}'}")
+        tls = "; or it has no TLS: then write root://" if self._first.scheme.endswith("roots") else ""
+        return ConnectionLost(f"{place}, by gfal2: {last or f'its process ended with code {code}'}{tls}")
 
 
 def _written(servers: Sequence[Location], *, sends: bool) -> tuple[str, ...]:
@@ -134,17 +146,21 @@ def _written(servers: Sequence[Location], *, sends: bool) -> tuple[str, ...]:
     return (_TEMPORARY,) if has_web and (sends or len(servers) > 1) else ()
 
 
-def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str]]:
-    """Return the token for XRootD's own protocol, and those for other servers; none goes in the clear.
+def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dict[str, str], list[str]]:
+    """Return the token for XRootD's own protocol, those for other servers, and where they were found.
 
+    None goes in the clear.
     The first comes by the environment, where gfal2 takes it for any server. Raises as BearerTokens.check,
     and UsageError where it would be shown to a server that it is not for.
     """
     of_roots, by_server, without = set[str](), dict[str, str](), list[Location]()
+    sources = dict[str, None]()
     for each in servers:
         server = server_of(each)
         scheme = server.partition(":")[0]
         token = tokens.check(each.host, each.port, time.time()) if scheme in _TAKE_TOKENS else None
+        if token:
+            sources[token.source] = None
         if scheme in ROOT_PORTS:
             of_roots.add(token.secret if token else "")
         elif token:
@@ -162,16 +178,26 @@ def _tokens(servers: Sequence[Location], tokens: BearerTokens) -> tuple[str, dic
             f"gfal2 would show {without[0].authority} the token of the other server, as it has none; "
             "copy to this host first, and from here by another command"
         )
-    return of_root, by_server
+    return of_root, by_server, list(sources)
 
 
-def not_let_in(host: str, words: str) -> str:
-    """Return the line of a server that accepts no credentials, or has none that is accepted here."""
+def not_let_in(host: str, words: str, sources: Sequence[str] = ()) -> str:
+    """Return the line of a server that accepts no credentials, or has none that is accepted here.
+
+    `sources`: where tokens were found, that it may have refused.
+    """
     if is_not_trusted(words):
         return f"{host} is not trusted: {words}; name the CA of its certificate by --ca or X509_CERT_DIR"
+    if NO_PROXY in words:
+        return (
+            f"{host} lets nobody in without a proxy: {NO_PROXY}; make one (voms-proxy-init, "
+            "grid-proxy-init), or name its file by --cert or X509_USER_PROXY"
+        )
+    tried = f" (the token found in {' and that in '.join(sources)} among them)" if sources else ""
     return (
-        f"{host} accepts none of the credentials that gfal2 has, or is not trusted: {words}; get a token "
-        "(BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by --ca or X509_CERT_DIR"
+        f"{host} accepts none of the credentials that gfal2 has{tried}, or is not trusted: {words}; get a "
+        "token (BEARER_TOKEN_FILE) or a proxy (X509_USER_PROXY) for it, and name its CAs by --ca or "
+        "X509_CERT_DIR"
     )
 
 

@@ -8,6 +8,7 @@ from mpx.endpoints.gfal.meaning import Trouble, explained, is_of_source, trouble
 from mpx.endpoints.gfal.process import not_let_in
 from mpx.endpoints.gfal.settings import JobState, loaded
 from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.refusals import FREE_SOME
 from mpx.endpoints.sftp.session import SftpSession, extended
 from mpx.endpoints.sftp.wire import Extended, Status
 from mpx.errors import (
@@ -93,22 +94,23 @@ class WatchedJob:
 
 
 def error_of(
-    state: JobState, host: str, what: str, *, names: Sequence[str], default: type[MpxError]
+    state: JobState, host: str, text: str, *, names: Sequence[str], default: type[MpxError]
 ) -> MpxError:
-    """Return the error of a job that has failed.
+    """Return the error of a job that has failed: that it has, and why.
 
     `names`: see meaning.py; `default`: of which end it is where gfal2 does not say.
     """
     of_source = is_of_source(state.message, names)
     kind = default if of_source is None else SourceError if of_source else DestinationError
     found, words = trouble(state.code, state.message, names), shown(explained(state.message, names))
-    text = f"gfal2 does not {what}: {words}"
+    text = f"{text}: {words}"
     if found is Trouble.LOGIN:
         return AuthenticationError(not_let_in(host, words))
     if found is Trouble.NO_PLUGIN:
         return UsageError(f"{text}; install the package gfal2-plugin-... of that protocol (Debian)")
+    if found is Trouble.FULL:
+        return NoSpace(f"{text}; {FREE_SOME}")
     kinds: dict[Trouble, type[MpxError]] = {
-        Trouble.FULL: NoSpace,
         Trouble.LOST: ConnectionLost,
         Trouble.STOPPED: ConnectionLost,  # not by us
         Trouble.LATE: TransferTimeout,

@@ -105,8 +105,8 @@ class GfalWorker(SessionWorker):
             if order.is_new and trouble(state.code, state.message, names) is Trouble.THERE:
                 raise IsThere(file.final)
             if state.code:
-                what, default = f"copy {shown(file.source)}", self._places.default_error
-                raise error_of(state, self.host, what, names=names, default=default)
+                text, default = f"{shown(file.source)}: gfal2 does not copy it", self._places.default_error
+                raise error_of(state, self.host, text, names=names, default=default)
         except MpxError as error:
             if error.may_retry or isinstance(error, Interrupted):
                 raise

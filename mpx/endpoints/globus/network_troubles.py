@@ -1,8 +1,9 @@
 """What it means that the SDK does not reach the service: whether another try mends that, or its user."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from mpx.errors import AuthenticationError, ConnectionLost, MpxError, TransferTimeout, UsageError
 
@@ -34,16 +35,33 @@ def of_network(error: "NetworkError", what: str, safe: Callable[[str], str]) -> 
             f"cannot {what}: {safe(str(cause))}; look at the GLOBUS_SDK_SERVICE_URL_... and proxies "
             "that are set"
         )
-    return ConnectionLost(f"cannot reach Globus to {what}: {safe(str(cause))}")
+    return ConnectionLost(f"cannot reach Globus to {what}: {safe(_plainly(cause))}")
+
+
+def _plainly(error: BaseException) -> str:
+    """Return which host is not reached, and why; in the words of the library where they are all there is."""
+    from requests import exceptions
+
+    asked = getattr(error, "request", None)
+    host = urlsplit(asked.url).netloc.rpartition("@")[2] if asked is not None and asked.url else ""
+    reasons = [each.strerror for each in _causes(error) if isinstance(each, OSError) and each.strerror]
+    if not (host and reasons):
+        return str(error)
+    before = "the proxy that is set for " if isinstance(error, exceptions.ProxyError) else ""
+    return f"{before}{host}: {reasons[-1]}"
 
 
 def _of_certificate(error: BaseException | None) -> str:
     """Return what is wrong with a certificate; empty where that is not what it is due to."""
+    found = (each for each in _causes(error) if isinstance(each, ssl.SSLCertVerificationError))
+    return next((each.verify_message for each in found), "")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, and what it is due to."""
     for _ in range(_DEEPEST):
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return error.verify_message
         if error is None:
-            break
+            return
+        yield error
         within = [getattr(error, "reason", None), *error.args, error.__cause__, error.__context__]
         error = next((each for each in within if isinstance(each, BaseException)), None)
-    return ""

@@ -17,8 +17,9 @@ _WORDS = {
     Code.OP_UNSUPPORTED: "the server cannot do that",
 }
 _USUAL = ("", "failure", "success", "permission denied", "no such file", "bad message", "end of file")
+_BELOW_FILE = "not a directory"
 _LONGEST_TOLD = 200  # characters
-_FREE_SOME = "free some and copy the same SRC to the same DST again"
+FREE_SOME = "free some and copy the same SRC to the same DST again"
 _LITTLE_BYTES = 1024 * 1024  # that are free, where a write failed: the disk is full
 
 
@@ -48,6 +49,8 @@ def reason(reply: Reply) -> str:
         return "the answer makes no sense"
     known = {int(code): words for code, words in _WORDS.items()}.get(reply.code, f"code {reply.code}")
     told = shown(reply.message)[:_LONGEST_TOLD]
+    if _BELOW_FILE in told.lower():  # which is not what is known: no such file
+        return told
     if told.lower() in _USUAL:
         return known
     return told if reply.code == Code.FAILURE else f"{known} ({told})"
@@ -69,9 +72,9 @@ def cannot_store(reply: Reply, host: str, name: str, free_bytes: int | None) -> 
     """Return what it means that the server does not store a file; `free_bytes`: what is free there."""
     is_failure = isinstance(reply, Status) and reply.code == Code.FAILURE
     if isinstance(reply, Status) and "no space left" in reply.message.lower():
-        return NoSpace(f"no space at {host} for {name}: {shown(reply.message)[:_LONGEST_TOLD]}; {_FREE_SOME}")
+        return NoSpace(f"no space at {host} for {name}: {shown(reply.message)[:_LONGEST_TOLD]}; {FREE_SOME}")
     if is_failure and free_bytes is not None and free_bytes < _LITTLE_BYTES:
-        return NoSpace(f"no space at {host} for {name}: {format_size(free_bytes)} left there; {_FREE_SOME}")
+        return NoSpace(f"no space at {host} for {name}: {format_size(free_bytes)} left there; {FREE_SOME}")
     is_untold = is_failure and reason(reply) == _WORDS[Code.FAILURE]
     quota = ", as it does where a quota is used up" if is_untold else ""
     return DestinationError(f"{host} cannot store {name}: {reason(reply)}{quota}")

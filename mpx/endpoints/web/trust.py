@@ -5,17 +5,13 @@ CA (`--ca`). What it shows at the end of its chain is no proxy: those are for us
 """
 
 import os
-import re
 import ssl
-from pathlib import Path
 
-from mpx.errors import AuthenticationError, UsageError
+from mpx.errors import AuthenticationError
 from mpx.net.tls import TlsSocket
+from mpx.net.x509.named_cas import are_hashed, files_of, no_certificate, unreadable
 from mpx.text import named
 
-_HASHED = re.compile(r"[0-9a-f]{8}\.[0-9]+")  # as openssl rehash names certificates
-_SUFFIXES = (".pem", ".crt")
-_OTHER = "name a file or folder of CAs in PEM"
 _OTHER_CERTIFICATE = "name another certificate, with a key that has no passphrase, by --cert and --key"
 
 
@@ -51,32 +47,17 @@ def client_context(
 def _trust_named(made: ssl.SSLContext, ca: str) -> None:
     """Trust the CAs of a file or folder, also those that are not at the top."""
     made.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
-    try:
-        names = sorted(os.listdir(ca)) if os.path.isdir(ca) else None
-    except OSError as error:
-        raise UsageError(f"cannot read the folder --ca {named(ca)}: {error.strerror}; {_OTHER}") from None
-    if names is None:
-        _load(made, ca)
-    elif any(map(_HASHED.fullmatch, names)):
+    files = files_of(ca)
+    if files is None:
         made.load_verify_locations(capath=ca)
-    else:
-        files = [name for name in names if name.endswith(_SUFFIXES)]
-        if not files:
-            raise UsageError(
-                f"the folder --ca {named(ca)} holds no CA: neither *.pem nor *.crt, nor names that openssl "
-                f"rehash makes; {_OTHER}"
-            )
-        for name in files:
-            _load(made, str(Path(ca, name)))
-
-
-def _load(made: ssl.SSLContext, file: str) -> None:
-    try:
-        made.load_verify_locations(cafile=file)
-    except ssl.SSLError:
-        raise UsageError(f"{named(file)}, of --ca, holds no certificate in PEM; {_OTHER}") from None
-    except OSError as error:
-        raise UsageError(f"cannot read {named(file)}, of --ca: {error.strerror}; {_OTHER}") from None
+        return
+    for file in files:
+        try:
+            made.load_verify_locations(cafile=file)
+        except ssl.SSLError:
+            raise no_certificate(file) from None
+        except OSError as error:
+            raise unreadable(file, error) from None
 
 
 def _trust_usual(made: ssl.SSLContext, notes: list[str], *, grid: bool) -> None:
@@ -107,7 +88,7 @@ def _trust_usual(made: ssl.SSLContext, notes: list[str], *, grid: bool) -> None:
 
 def _has_hashed(folder: str) -> bool:
     try:
-        return any(map(_HASHED.fullmatch, os.listdir(folder)))
+        return are_hashed(os.listdir(folder))
     except OSError:
         return False
 

@@ -19,6 +19,11 @@ class XrootdLanes(ProgramLanes):
         return f"{self._login.url}{name}"
 
     @property
+    def place(self) -> str:
+        """The host with its port, as one host may have several servers."""
+        return self._login.location.authority
+
+    @property
     def admission(self) -> Admission | None:
         """What lets us in, as far as it says until when."""
         return self._login.admission

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Mapping
 
-from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.web.bearer_tokens import BearerToken, BearerTokens
 from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.engine.endpoint import Admission
 from mpx.errors import AuthenticationError
@@ -34,15 +34,15 @@ class XrootdLogin:
         at = self.location
         return f"{at.scheme}://{at.user}{'@' if at.user else ''}{at.authority}/"
 
-    def secret(self) -> str:
-        """Return the token; empty where there is none. Raises as BearerTokens.check."""
-        token = self._tokens.check(self.location.host, self.location.port, time.time())
-        return token.secret if token else ""
+    def token(self) -> BearerToken | None:
+        """Return the token, if there is one. Raises as BearerTokens.check."""
+        return self._tokens.check(self.location.host, self.location.port, time.time())
 
     def is_outdated(self, secret: str) -> bool:
         """Tell whether a token that was had before is another by now, or may not be used any more."""
         try:
-            return self.secret() != secret
+            token = self.token()
+            return (token.secret if token else "") != secret
         except AuthenticationError:  # said when the next process is to begin
             return True
 

@@ -31,8 +31,8 @@ _CODES = {
 
 
 _PLAINLY = {  # what the library says in two words
-    "Connection error": "the connection is refused, or was lost",
-    "Invalid address": "its name has no address",
+    "Connection error": "the connection is refused, or was lost; look whether a server runs at that port",
+    "Invalid address": "its name has no address; check the name of the host",
     "Operation expired": "it does not answer in time",
     "Socket timeout": "it does not answer in time",
 }
@@ -86,6 +86,11 @@ def refusal(errno: int, message: str) -> Status:
 def not_taken(error: Exception) -> Status:
     """Return the answer to what the library does not take."""
     return Status(Code.BAD_MESSAGE, f"XRootD's library does not take that: {error}")
+
+
+def has_no_tls(message: str) -> bool:
+    """Tell whether the library says of a server that it speaks in the clear alone."""
+    return "not configured to support encryption" in message
 
 
 def told(message: str) -> str:

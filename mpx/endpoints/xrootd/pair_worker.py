@@ -11,6 +11,7 @@ from mpx.endpoints.sftp.refusals import cannot_send, cannot_store, is_denied, is
 from mpx.endpoints.sftp.session import STOP_INTERVAL_S, SftpSession, extended, request
 from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Handle, Open, PacketKind, Reply
 from mpx.endpoints.xrootd.lanes import XrootdLanes
+from mpx.endpoints.xrootd.names import why_not_straight
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
 from mpx.engine.marked_bytes import MarkedBytes
@@ -38,7 +39,7 @@ class XrootdPairWorker(SessionWorker):
         scheduler: RangeScheduler,
     ) -> None:
         """`lanes`: of the source, and of the destination."""
-        super().__init__("pair", number, f"{lanes[0].name} and {lanes[1].name}", context)
+        super().__init__("pair", number, f"{lanes[0].place} and {lanes[1].place}", context)
         self.target = 0  # 1: take files; the carrier's decision (see SessionWorker)
         # Guarded by `guard`:
         self._bytes = MarkedBytes(MARKER_S)
@@ -98,14 +99,16 @@ class XrootdPairWorker(SessionWorker):
             self._is_busy = is_so
 
     def _carry(self, file: FileTransfer) -> None:
+        if why := why_not_straight(file.source):
+            raise ThirdPartyRefused(why)
         session = self.open_session()
         self._left = file
         reply = self._copied(session, file)
         if not is_ok(reply):
             self._refused(session, file, reply)
             return
-        if file.retried_sections and (why := self._why_short(session, file)):
-            self._scheduler.give_up(file, why)
+        if file.retried_sections and (short := self._why_short(session, file)):
+            self._scheduler.give_up(file, short)
             return
         self._left = None
         self._is_at(file.size_bytes)
@@ -133,8 +136,8 @@ class XrootdPairWorker(SessionWorker):
                 self._is_at(copied_bytes)
             if time.monotonic() - grown_s > patience_s:
                 raise TransferTimeout(
-                    f"{self._destination.name} has read nothing more of {file.source} from "
-                    f"{self._source.name} for {format_duration(patience_s)}"
+                    f"{self._destination.place} has read nothing more of {file.source} from "
+                    f"{self._source.place} for {format_duration(patience_s)}"
                 )
         return replies[0]
 
@@ -151,15 +154,15 @@ class XrootdPairWorker(SessionWorker):
         What the destination would not store from us either is no reason for another way.
         """
         if is_missing(reply):
-            self._scheduler.give_up(file, cannot_send(reply, self._source.name, file.source))
+            self._scheduler.give_up(file, cannot_send(reply, self._source.place, file.source))
             return
-        error = cannot_store(reply, self._destination.name, file.final, None)
+        error = cannot_store(reply, self._destination.place, file.final, None)
         if isinstance(error, NoSpace):
             raise error
         is_first = not self.context.events.inbound.is_set()
         if is_first and not (is_denied(reply) and self._denies_us(session, file)):
             raise ThirdPartyRefused(
-                f"{self._destination.name} cannot read {file.source} from {self._source.name}: "
+                f"{self._destination.place} cannot read {file.source} from {self._source.place}: "
                 f"{reason(reply)}"
             )
         self._scheduler.give_up(file, error)

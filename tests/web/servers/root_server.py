@@ -32,6 +32,11 @@ class RootServer:
         """Of its folder, with a slash at its end."""
         return f"root://localhost:{self.port}//"
 
+    def restart(self) -> None:
+        """Kill it, as a machine that goes down, and start it anew."""
+        self.server.kill()
+        self.server.start(lambda: _answers(self.port))
+
 
 @contextlib.contextmanager
 def root_server(

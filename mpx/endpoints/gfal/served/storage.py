@@ -49,7 +49,7 @@ _IS_THERE = Status(Code.FAILURE, "a file has that name")
 _OTHER_NAME = Status(
     Code.FAILURE,
     "the server takes what is encoded in a new name for the name itself, as XRootD does; give --in-place, or "
-    "leave blanks and letters beyond ASCII out of names",
+    "use names of letters and digits of ASCII and . _ - ~ alone",
 )
 _FOLDER_MODE = 0o755
 _ENDINGS = {Trouble.LOGIN: NO_LOGIN, Trouble.LOST: GONE, Trouble.LATE: GONE}
