@@ -1,9 +1,10 @@
 """Between two servers of XRootD: the destination reads from the source, or data pass through this host."""
 
+import contextlib
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,21 @@ from web.servers.root_server import RootServer, root_server
 from web.web_command import mpx_there
 
 import mpx as api
+from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.lanes import LaneOptions
+from mpx.endpoints.sftp.refusals import is_ok
+from mpx.endpoints.sftp.session import extended
+from mpx.endpoints.sftp.wire import Extended
+from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.xrootd.lanes import XrootdLanes
+from mpx.endpoints.xrootd.login import XrootdLogin
+from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import Interrupted
+from mpx.location import parse_location
 
 READS = "ofs.tpc ttl 60 60 xfr 9 pgm /usr/bin/xrdcp --server"
 FAILS = "ofs.tpc ttl 60 60 xfr 9 pgm /bin/false"
+TIMEOUT_S = 120.0
 LARGE_BYTES = 200_000_000  # some seconds, and at first nothing is told
 STRAIGHT = api.CopyOptions(third_party="only")
 Pair = tuple[RootServer, RootServer]
@@ -88,6 +100,53 @@ def test_who_is_stopped_leaves_nothing(pair: Pair) -> None:
     assert not [*partials(destination.folder), *destination.folder.glob("large*")]
     assert api.copy(f"{source.url}large", f"{destination.url}large", STRAIGHT).status == "done"
     assert (destination.folder / "large").stat().st_size == LARGE_BYTES
+
+
+def test_who_is_stopped_stops_what_the_destination_does(pair: Pair, eventually: Callable[..., None]) -> None:
+    """The program with which it reads, which would wait for ten minutes."""
+    source, _ = pair
+    folder = source.folder.parents[1] / "program"
+    folder.mkdir()
+    folder.chmod(0o777)  # the server works as somebody else
+    begun, program = folder / "begun", folder / "reads"
+    program.write_text(f"#!/bin/sh\necho $$ > {folder}/new && mv {folder}/new {begun} && exec sleep 600\n")
+    program.chmod(0o755)
+    (source.folder / "file").write_bytes(b"1")
+    stop, ended = threading.Event(), threading.Event()
+
+    def copy() -> None:
+        with contextlib.suppress(Interrupted):
+            api.copy(f"{source.url}file", f"{destination.url}file", STRAIGHT, cancel=stop)
+        ended.set()
+
+    waits = f"ofs.tpc ttl 60 60 xfr 9 pgm {program}"
+    with root_server(source.folder.parents[1] / "third", waits) as destination:
+        thread = threading.Thread(target=copy)
+        thread.start()
+        try:
+            eventually(lambda: begun.exists() or ended.is_set())
+            reads = Path(f"/proc/{int(begun.read_text())}")
+            assert reads.exists() and not ended.is_set()
+        finally:
+            stop.set()
+            thread.join()
+        eventually(lambda: not reads.exists())
+
+
+def test_what_has_been_copied_is_forgotten(pair: Pair) -> None:
+    source, destination = pair
+    (source.folder / "file").write_bytes(os.urandom(100_000))
+    location = parse_location(f"{destination.url}copied")
+    login = XrootdLogin(location, XrootdOptions(TIMEOUT_S, TIMEOUT_S), BearerTokens())
+    name = wire.name("/copied")
+    with contextlib.closing(
+        XrootdLanes(login).open(LaneOptions(TIMEOUT_S, TIMEOUT_S, lambda: False))
+    ) as session:
+        asked = extended(wire.COPY, name, wire.text(f"{source.url}file".encode()))
+        (reply,) = session.ask([asked], at_once=1, timeout_s=TIMEOUT_S)
+        assert is_ok(reply)
+        (told,) = session.ask([extended(wire.COPIED, name)], at_once=1)
+    assert isinstance(told, Extended) and told.content == wire.u64(0)
 
 
 @pytest.mark.long

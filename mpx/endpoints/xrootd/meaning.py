@@ -22,9 +22,10 @@ FILE_SYSTEM = 3005  # kXR_FSError
 
 _FULL = (3009, 3021)  # kXR_NoSpace, kXR_overQuota
 LOCKED = 3003  # kXR_FileLocked: another client writes it, or one that was lost a moment ago
+NOT_FOUND = 3011  # kXR_NotFound
 _CODES = {
     3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
-    3011: Code.NO_SUCH_FILE,  # kXR_NotFound
+    NOT_FOUND: Code.NO_SUCH_FILE,
     3013: Code.OP_UNSUPPORTED,  # kXR_Unsupported
 }
 
