@@ -8,6 +8,7 @@ from mpx.errors import UsageError
 
 ALGORITHMS = ("xxh3", "sha256", "md5", "adler32")  # that a user may ask for
 NONE = "none"
+OF_PASSED = " of what passed here"  # behind the name of a checksum that the source was not compared by
 MOST_PATHS = 64
 FAIR, FAST, SCAVENGER = "fair", "fast", "scavenger"
 POLICIES = (FAIR, FAST, SCAVENGER)

@@ -59,6 +59,16 @@ class IsThere(DestinationError):
         super().__init__(f"{name} has come into being meanwhile; --overwrite never leaves it as it is")
 
 
+class LeftInDoubt(DestinationError):
+    """What has the name may be a part that an interrupted copy has left, or of others, who want it kept."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} is there, and it is not known whether an interrupted copy has left it, or others have "
+            "stored it; --overwrite never leaves it as it is: remove it, or copy it with --overwrite always"
+        )
+
+
 class NotRenamed(DestinationError):
     """A complete partial file could not be renamed, and an older file of that name is gone; it is kept."""
 

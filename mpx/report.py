@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypedDict
 
 from mpx._version import __version__
+from mpx.choices import OF_PASSED
 from mpx.errors import Interrupted, MpxError
 from mpx.files.atomic_file import whole
 from mpx.intervals import Interval, Intervals
@@ -35,6 +36,7 @@ class Note:
 
     severity: Severity
     text: str
+    name: str = ""  # of the file that it is about, where others may have lines alike
 
 
 class Skip(StrEnum):
@@ -184,6 +186,7 @@ class Report:
     goodput_bps: float = 0.0
     algorithm: str = "none"  # the checksum that is compared end to end, as far as that is known before
     compared: dict[str, int] = field(default_factory=dict)  # bytes of files with their final names, by it
+    of_passed_bytes: int = 0  # of these, compared at the destination with what passed through this host
     mismatched: bool = False  # a checksum differed although the bytes were sent twice
     settings: dict[str, Any] = field(default_factory=dict)  # options that decide how fast it is
     decisions: dict[str, Any] = field(
@@ -211,11 +214,11 @@ class Report:
         """Seconds since the copy began."""
         return time.monotonic() - self.began_s
 
-    def note(self, text: str, severity: Severity = Severity.INFO, /) -> None:
+    def note(self, text: str, severity: Severity = Severity.INFO, /, *, name: str = "") -> None:
         """Add a line for people, once."""
         with self._lock:
             if text not in self._notes and self._noted[severity] < self.MOST_LINES:
-                self._notes[text] = Note(severity, text)
+                self._notes[text] = Note(severity, text, name)
                 self._noted[severity] += 1
 
     @property
@@ -266,8 +269,8 @@ class Report:
     ) -> None:
         """Count a file that has its final name; `resumed_bytes` of it came with an earlier run.
 
-        `listed_bytes`: its size as it was counted by `begin`, if that was another. `compared`: how many
-        bytes of it have the same checksum at both ends, by its name; the others were not compared.
+        `listed_bytes`: its size as `begin` has counted it, if that was another. `compared`: how many bytes of
+        it have the same checksum at both ends, by its name (with OF_PASSED: here and at the destination).
         """
         uncompared = size_bytes - sum(compared.values())
         with self._lock:
@@ -278,8 +281,10 @@ class Report:
                 self.files.moved += 1
             self.bytes.resumed += resumed_bytes
             self.bytes.moved += size_bytes - resumed_bytes
-            for algorithm, count in (*compared.items(), ("none", uncompared)):
+            for name, count in (*compared.items(), ("none", uncompared)):
+                algorithm = name.removesuffix(OF_PASSED)
                 if count:
+                    self.of_passed_bytes += count if algorithm != name else 0
                     self.compared[algorithm] = self.compared.get(algorithm, 0) + count
 
     def failed(self, name: str, error: str, size_bytes: int = 0) -> None:
@@ -348,7 +353,9 @@ class Report:
         else:
             result = "verified" if is_verified else "unverified"
         most = max(self.compared, key=lambda name: self.compared[name], default=self.algorithm)
-        return {"algorithm": most, "result": result, "bytes": dict(sorted(self.compared.items()))}
+        passed = {"of_passed": self.of_passed_bytes} if self.of_passed_bytes else {}
+        told = {"algorithm": most, "result": result, "bytes": dict(sorted(self.compared.items()))}
+        return told | passed
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as docs/report-format.md describes it."""

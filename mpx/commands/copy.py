@@ -152,7 +152,7 @@ def _tell(report: "Report", *, verbose: bool, quiet: bool) -> None:
     tell_details(report, verbose=verbose, quiet=quiet)
     if not quiet:
         say(summary(report, verbose=verbose))
-        tell_unverified(report)
+        tell_unverified(report, verbose=verbose)
 
 
 def _told(report: "Report", failure: MpxError, *, verbose: bool, quiet: bool) -> MpxError:
@@ -163,7 +163,7 @@ def _told(report: "Report", failure: MpxError, *, verbose: bool, quiet: bool) ->
     if not isinstance(failure, PartialFailure) or report.files.total <= 1:
         return failure
     if not quiet:
-        tell_unverified(report)
+        tell_unverified(report, verbose=verbose)
     return PartialFailure(partial_summary(report))
 
 

@@ -84,8 +84,13 @@ def login(
     tokens = _log_in(chosen, asked, again=again, **session)
     if TRANSFER not in tokens:
         raise AuthenticationError("Globus has given no token for its Transfer service; log in again")
-    kept_login.save(GlobusLogin(chosen, tokens, tuple(dict.fromkeys(consented))))
+    now = GlobusLogin(chosen, tokens, tuple(dict.fromkeys(consented)))
+    replaced = kept_login.save(now)  # at first, so that copies that run go on with what is new
     click.echo("mpx: logged in to Globus", err=True)
+    old = [secret for secret in replaced.secrets() if secret not in now.secrets()] if replaced else []
+    if replaced and (error := _taken_back(replaced.client_id, old)):
+        what = "the tokens of the login before could not all be taken back, and hold until they expire"
+        click.echo(f"mpx: {what}: {shown(str(error))}", err=True)
 
 
 def _known() -> GlobusLogin | None:
@@ -163,15 +168,20 @@ def logout() -> None:
     if known is None:
         click.echo("mpx: not logged in to Globus", err=True)
         return
-    client = _client(known.client_id)
+    if error := _taken_back(known.client_id, known.secrets()):
+        raise type(error)(
+            f"{shown(str(error))}; what was kept here is removed, the token holds until it expires"
+        )
+    click.echo("mpx: logged out of Globus", err=True)
+
+
+def _taken_back(client_id: str, secrets: list[str]) -> MpxError | None:
+    """Have tokens let in nobody any more; return what kept the last of these from that that still do."""
+    client = _client(client_id)
     kept: MpxError | None = None
-    for secret in [secret for token in known.tokens.values() for secret in (token.refresh, token.access)]:
+    for secret in secrets:
         try:
             _asked(partial(client.oauth2_revoke_token, secret), "take back a token", [secret])
         except MpxError as error:
             kept = error
-    if kept is not None:
-        raise type(kept)(
-            f"{shown(str(kept))}; what was kept here is removed, the token holds until it expires"
-        )
-    click.echo("mpx: logged out of Globus", err=True)
+    return kept

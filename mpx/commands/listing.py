@@ -137,6 +137,7 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
     the next copy may find more at the destination. The same SRC and DST again continue a copy.
     """
     from mpx.endpoints.globus.discarding import cancel_tasks_of
+    from mpx.transfer.discarded_files import discard as discarded
     from mpx.transfer.journal import leftovers
     from mpx.transfer.opened_endpoint import opened_endpoint
 
@@ -171,12 +172,8 @@ def unfinished_command(discard: bool, forget: bool, **given: Any) -> None:
             # What is noted without a server is at AWS.
             there = replace(options, endpoint_url=leftover.server or options.endpoint_url or "")
             with opened_endpoint(destination, there, writing=True, note=_warned, names=partial) as endpoint:
-                stores_anew = endpoint.capabilities.stores_anew
-                for file in files:
-                    if stores_anew and file.partial == file.final:  # it may be the one that was there before
-                        click.echo(f"    left as it is: {_place_of(leftover, file.final)}")
-                    else:
-                        endpoint.remove(file.partial)
+                for what, name in discarded(list(files), endpoint):
+                    click.echo(f"    {what}: {_place_of(leftover, name)}")
             leftover.forget()
             click.echo("    discarded")
         except MpxError as error:

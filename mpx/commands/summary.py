@@ -29,11 +29,20 @@ def tell_details(report: Report, *, verbose: bool, quiet: bool) -> None:
                 complain(f"... and {left} more alike; -v names them, as does --report")
 
 
-def tell_unverified(report: Report) -> None:
-    """Print why what was copied is not verified, if anything was."""
-    if report.files.moved + report.files.resumed:
-        for note in report.noted(Severity.WARNING):
+def tell_unverified(report: Report, *, verbose: bool) -> None:
+    """Print why what was copied is not verified, if anything was; unless `verbose`, of many alike a few."""
+    if not report.files.moved + report.files.resumed:
+        return
+    notes = report.noted(Severity.WARNING)
+    for note in notes:
+        if verbose or not note.name:
             say(note.text)
+    of_files = [] if verbose else [(note.name, note.text) for note in notes if note.name]
+    for some, left in shown_and_left(of_files):
+        for _, text in some:
+            say(text)
+        if left:
+            say(f"unverified: ... and {left} more alike; -v names them, as does --report")
 
 
 def summary(report: Report, *, verbose: bool) -> str:
@@ -113,6 +122,10 @@ def _verified(report: Report) -> str:
     by = [f"{name} {format_size(count)}" for name, count in compared.items() if name != "none"]
     if report.algorithm == "none" or compared.get("none"):  # whatever befell those that failed
         return f"unverified ({', '.join(by)})" if by else "unverified"
+    passed, of_all = report.of_passed_bytes, sum(compared.values())
+    how = "" if not passed else ", of what passed here"
+    if passed != of_all:
+        how = how and f"{how}: {format_size(passed)}"
     if len(compared) == 1:
-        return f"verified ({report.checksum['algorithm']})"
-    return f"verified ({', '.join(by)})" if by else "verified"
+        return f"verified ({report.checksum['algorithm']}{how})"
+    return f"verified ({', '.join(by)}{how})" if by else "verified"

@@ -8,15 +8,17 @@ offers and then refuses is asked for no more, and the next best is.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from mpx.choices import AUTO, NONE
 from mpx.errors import MpxError, NoChecksum, OffsetsUnproven, UsageError
 
 SHORT_BYTES = 1024 * 1024  # and less
+_NO_CHECKSUMS = "the server computes no checksums"
 FOR_SHORT = ("xxh3", "sha256", "md5", "sha512", "sha1", "crc32", "adler32")  # the best first
 FOR_EXPOSED = ("sha256", "sha512")  # nobody makes other bytes with the same
 FOR_LONG = ("xxh3", "adler32", "md5", "sha256", "sha1", "sha512", "crc32")
+OF_PASSED_LONG = ("adler32", "crc32", "md5", "sha256", "sha1", "sha512")  # the first two in any order
 MOST_REFUSALS = 20  # without one answer, after which a checksum is not asked for any more
 
 
@@ -42,13 +44,31 @@ class ChecksumChoice:
         self._why = ""  # the first refusal, which stands for all
         self._asked = asked
         self._is_here = is_here
+        self._of_passed: tuple[str, ...] = ()
+        self._is_relied_on = False
+        self.is_between = False  # two servers
+        self.why_none = ""  # nothing can be compared at both ends; empty where something can
         self.is_by_hand = asked not in (AUTO, NONE)
         self.is_required = self.is_by_hand  # a file that cannot be compared fails
 
     @property
     def verifies(self) -> bool:
         """Whether anything can be compared."""
-        return bool(self._offered)
+        return bool(self._offered or self._of_passed)
+
+    def compare_passed(self, at_destination: Collection[str]) -> None:
+        """Have what the destination computes compared with what passes here, where nothing else can be."""
+        may_be = FOR_EXPOSED if self.is_proof else OF_PASSED_LONG
+        self._of_passed = tuple(
+            name for name in may_be if name in at_destination and self._asked in (AUTO, name)
+        )
+
+    def of_passed(self, size_bytes: int | None) -> str:
+        """Return the checksum that is taken of what passes of a file; empty where none is."""
+        if self._is_relied_on:  # on what the source computes, as it may have sent other bytes
+            return ""
+        order = FOR_SHORT if (size_bytes or 0) <= SHORT_BYTES else OF_PASSED_LONG
+        return next((name for name in order if name in self._of_passed), "")
 
     def candidates(self, size_bytes: int) -> tuple[str, ...]:
         """Return the checksums that a file of this size may be compared by, the best first."""
@@ -68,9 +88,9 @@ class ChecksumChoice:
 
     def rely(self) -> bool:
         """Tell whether every file will be compared; one that cannot be fails from now on."""
-        if self.verifies:
-            self.is_required = True
-        return self.verifies
+        if self._offered:
+            self.is_required = self._is_relied_on = True
+        return bool(self._offered)
 
     def answered(self, algorithm: str) -> None:
         """Take note that the server has computed one."""
@@ -116,5 +136,6 @@ class ChecksumChoice:
         if self.has_answered:
             return f"unverified: {name}: {error}"
         with self._lock:
-            self._why = self._why or f"unverified: the server computes no checksums: {error}"
+            why = "the two servers tell no checksum in common" if self.is_between else _NO_CHECKSUMS
+            self._why = self._why or f"unverified: {why}: {error}"
         return self._why

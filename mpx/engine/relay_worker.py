@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.passed_sums import PassedPiece, PassedSums
 from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import Piece, RangeScheduler
 from mpx.engine.relay import Pull, Put, Relayed, RelaySink, RelaySource
@@ -166,8 +167,11 @@ class RelayWorker(SessionWorker):
         self._hold_to_rate(sum(len(content) for _, content in contents))
         self._is_open = False  # one of them may have ended its session
         self.open_session()
-        for (piece, _), is_stored in zip(contents, self._sink.store_all(contents), strict=True):
+        for (piece, content), is_stored in zip(contents, self._sink.store_all(contents), strict=True):
             if is_stored:
+                if passed := _sums_of(piece):
+                    passed.add(memoryview(content))
+                    passed.stored()
                 piece.file.landed(0, piece.end)
                 self._settle(piece.file)
                 self._pieces.remove(piece)
@@ -216,6 +220,7 @@ class RelayWorker(SessionWorker):
     def _pass_on(self, piece: Piece) -> None:
         self.open_session()
         is_whole, limiter = is_stored_anew(piece, parts=self._parts), self.context.limiter
+        passed = _sums_of(piece)
 
         def store(pull: Pull) -> Relayed:
             def checked(put: Put) -> Relayed:
@@ -223,6 +228,8 @@ class RelayWorker(SessionWorker):
                     if not is_whole and at + len(data) > piece.end:
                         raise self._elsewhere(piece.file, "more came than it has")
                     limiter.wait(len(data))
+                    if passed:
+                        passed.add(data)
                     put(at, data)
 
                 return pull(put_on)
@@ -235,6 +242,8 @@ class RelayWorker(SessionWorker):
         self._check_size(piece, came.size_bytes, is_whole=is_whole)
         if not came.is_stored:  # now that it is known how many there are
             raise ConnectionLost(f"{self._sink.host} takes no other number of bytes than it was told")
+        if passed:
+            passed.stored()
         piece.file.landed(piece.start, piece.start + came.size_bytes)
 
     def _check_size(self, piece: Piece, size_bytes: int, *, is_whole: bool) -> None:
@@ -296,6 +305,12 @@ class RelayWorker(SessionWorker):
         self._is_open = False
         self._sink.close()
         self._source.close()
+
+
+def _sums_of(piece: Piece) -> PassedPiece | None:
+    """Return what takes the checksum of a piece as it passes; None where none is taken."""
+    sums = piece.file.sums
+    return sums.begin(piece.start) if isinstance(sums, PassedSums) else None
 
 
 def _is_small(piece: Piece) -> bool:

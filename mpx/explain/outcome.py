@@ -112,7 +112,8 @@ def _phases(record: CopyRecord) -> Iterator[Finding]:
 def _checked(record: CopyRecord) -> Iterator[Finding]:
     by = ", ".join(f"{name} {format_size(size)}" for name, size in record.compared.items() if name != NONE)
     if record.checksum == "verified":
-        yield fact("verified: each file has the same checksum at both ends" + (f" ({by})" if by else ""))
+        where = "at both ends" if not record.of_passed_bytes else "where it is stored as it had on its way"
+        yield fact(f"verified: each file has the same checksum {where}" + (f" ({by})" if by else ""))
     elif record.checksum == "unverified":
         size = format_size(record.compared.get(NONE, 0))
         yield Finding(FindingKind.PROBLEM, f"not verified: {size} got their final names without a checksum")

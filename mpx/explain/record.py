@@ -60,6 +60,7 @@ class CopyRecord:
     algorithm: str
     checksum: str  # its result
     compared: Mapping[str, int]  # bytes by algorithm
+    of_passed_bytes: int  # of these, compared at the destination with what passed through this host
     rtt_s: float | None
     congestion: str | None
     congestion_not_had: str | None
@@ -135,6 +136,7 @@ def _record(report: Fields) -> CopyRecord:
         algorithm=checksum.text("algorithm"),
         checksum=checksum.text("result"),
         compared=dict(checksum.within("bytes").counts()),
+        of_passed_bytes=checksum.count_or_none("of_passed") or 0,
         rtt_s=decisions.number_or_none("rtt_s"),
         congestion=decisions.text_or_none("congestion"),
         congestion_not_had=decisions.text_or_none("congestion_not_had"),

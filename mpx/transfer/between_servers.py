@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mpx.choices import NEVER, ONLY, PAPER, PULL, PUSH
+from mpx.choices import NEVER, NONE, ONLY, PAPER, PULL, PUSH
 from mpx.engine.capabilities import PartsUp, Question, RangeReads, StreamKind
 from mpx.errors import UsageError
 from mpx.report import Report, Severity
@@ -97,6 +97,9 @@ def through_us(transport: Transport, ends: Ends, report: Report, why: str) -> Tr
     # Where in the file it belongs is stated, or known of each block that passes from program to program.
     is_known = source.reads is RangeReads.STATED or are_of_programs
     parts = can and (is_known or transport.checksums.rely())
+    transport.checksums.compare_passed(ends.far.find_out(Question.CHECKSUMS).checksums)
+    if report.algorithm == NONE:
+        report.algorithm = transport.checksums.of_passed(None) or NONE
     how = "data pass through this host"
     report.note(f"{how}: {why}", Severity.NOTICE)
     mode = "" if are_of_programs or StreamKind.REQUESTS in streams else "MODE S"

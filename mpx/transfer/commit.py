@@ -9,7 +9,7 @@ import posixpath
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from mpx.choices import NEVER
+from mpx.choices import NEVER, OF_PASSED
 from mpx.engine.checksum_choice import ChecksumChoice
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_queue import FileQueue
@@ -122,7 +122,9 @@ class Committer:
         is_in_place = file.partial == file.final  # and perhaps still the old file
         may_be_untouched = is_in_place and not file.arrived_bytes
         is_short = file.is_small and not isinstance(error, NotRenamed) and not is_in_place
-        if not keep or is_short or may_be_untouched:
+        if isinstance(error, IsThere) and is_in_place:
+            self.removed(file)  # what has the name is of others: no later run is to take it for its own
+        elif not keep or is_short or may_be_untouched:
             self._verify_queue.discard(file)
         self.failed(file.source, error, file.listed_bytes or 0)
         self._queue.settle(file)
@@ -228,6 +230,12 @@ class Committer:
         elif isinstance(outcome, MpxError):
             self._unknown(section, outcome)
         elif outcome:
+            if algorithm.endswith(OF_PASSED):
+                stored = f"what {self._ends.far.location.authority} has stored"
+                self._report.note(
+                    f"{stored} was compared with what passed through this host, as the source tells no "
+                    "checksum that the destination tells, too"
+                )
             if not self._verify_queue.same(section, algorithm):
                 self._queue.put_again(file)
         else:
@@ -260,7 +268,8 @@ class Committer:
         if choice.is_required or (choice.has_answered and error.is_of_file):
             self._unknown(section, error.refusal)
             return
-        self._report.note(choice.unverified(file.source, error), Severity.WARNING)
+        name = file.source if choice.has_answered else ""  # else it is one line for all
+        self._report.note(choice.unverified(file.source, error), Severity.WARNING, name=name)
         if not self._verify_queue.exempt(section):
             self._queue.put_again(file)
 
@@ -303,7 +312,7 @@ class Committer:
         )
 
     def removed(self, file: FileTransfer) -> None:
-        """The partial file of one that was given up is gone."""
+        """Nothing is left of a file that was given up."""
         self._journal.removed(file.final)
 
     def _spoiled(self, file: FileTransfer, error: MpxError) -> None:

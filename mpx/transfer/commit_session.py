@@ -370,11 +370,12 @@ def _is_removed(file: FileTransfer, destination: Endpoint) -> bool:
     """Remove the partial file of one that was given up; tell whether nothing of it is left.
 
     What was to be written in place, and of which nothing was stored as far as is known, stays: it is shown to
-    be untouched, or not.
+    be untouched, or not. What an earlier run has begun was touched by that.
     """
     if file.partial == file.final and not file.arrived_bytes:
         now = destination.stat(file.final)
-        return now is None or (now == file.replaces and bool(now.modified_s or now.tag))
+        is_as_it_was = now == file.replaces and not file.was_begun
+        return now is None or (is_as_it_was and bool(now.modified_s or now.tag))
     destination.remove(file.partial)
     return True
 

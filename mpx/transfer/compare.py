@@ -14,6 +14,7 @@ from mpx.engine.source_change import AGAIN
 from mpx.errors import IntegrityError, Interrupted, MpxError, NoChecksum, SourceError
 from mpx.files.local_error import local_error
 from mpx.transfer.both_servers import BothServers
+from mpx.transfer.compare_passed import compare_passed
 from mpx.transfer.verify_queue import Section
 
 
@@ -38,9 +39,9 @@ def compare(
     """Yield for each section by which checksum it was compared, and whether both ends have the same bytes.
 
     Or why that cannot be known; NoChecksum where an end computes none of it. What one checksum is
-    refused of is compared by the next best. `both`: the ends, where both are
-    servers. Raises Interrupted when stopped, and what an endpoint raises or says that may
-    be tried again.
+    refused of is compared by the next best, and at last with what passed here (compare_passed.py). `both`:
+    the ends, where both are servers. Raises Interrupted when stopped, and what an endpoint raises or says
+    that may be tried again.
     """
     passes_here = not far_is_source and both is None
     waiting = [_Open(each, _candidates(each, choice, passes_here=passes_here)) for each in sections]
@@ -49,8 +50,12 @@ def compare(
         for each in waiting:
             by_algorithm.setdefault(each.candidates[0] if each.candidates else NONE, []).append(each)
         waiting = []
-        for each in by_algorithm.pop(NONE, ()):
-            yield each.section, NONE, each.refusal or _no_checksum(far, each.section)
+        refused = {each.section: each.refusal for each in by_algorithm.pop(NONE, ())}
+        for outcome in compare_passed(list(refused), far, stop) if both else ():
+            del refused[outcome[0]]
+            yield outcome
+        for section, refusal in refused.items():
+            yield section, NONE, refusal or _no_checksum(far, section, of_passed=both is not None)
         for algorithm, some in by_algorithm.items():
             known = [take_known(each.section, algorithm) if both is None else None for each in some]
             asked = [each for each, digest in zip(some, known, strict=True) if digest is None]
@@ -87,9 +92,9 @@ def compare(
                 )
                 if stop():
                     raise Interrupted("stopped")
-                outcome = _judged(algorithm, far_sum, near_sum, choice)
-                each.section.file.is_unchanged = far_is_source and digest is not None and outcome is True
-                yield each.section, algorithm, outcome
+                is_same = _judged(algorithm, far_sum, near_sum, choice)
+                each.section.file.is_unchanged = far_is_source and digest is not None and is_same is True
+                yield each.section, algorithm, is_same
 
 
 def _candidates(section: Section, choice: ChecksumChoice, *, passes_here: bool) -> tuple[str, ...]:
@@ -115,12 +120,20 @@ def _part(section: Section, *, far_is_source: bool) -> Part:
     return Part(file.partial, start, end, file.written, is_whole=section.is_whole)
 
 
-def _no_checksum(far: Endpoint, section: Section) -> NoChecksum:
-    return NoChecksum(IntegrityError(f"{far.location.host} computes no checksum of {section.file.source}"))
+def _no_checksum(far: Endpoint, section: Section, *, of_passed: bool) -> NoChecksum:
+    what = section.file.source
+    why = f"not all of {what} passed through this host in its order, and in this run"
+    return NoChecksum(
+        IntegrityError(why if of_passed else f"{far.location.host} computes no checksum of {what}")
+    )
 
 
 def _other_parts(section: Section) -> NoChecksum:
-    return NoChecksum(IntegrityError(f"{section.file.source} was stored in other parts than its copy"))
+    return NoChecksum(
+        IntegrityError(
+            f"{section.file.source} was stored in parts, so that its server tells no checksum of all of it"
+        )
+    )
 
 
 def _judged(

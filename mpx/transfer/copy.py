@@ -40,7 +40,7 @@ from mpx.transfer.fallback import (
 )
 from mpx.transfer.journal import Journal
 from mpx.transfer.local_collection import in_collection
-from mpx.transfer.option_checks import check_checksum
+from mpx.transfer.option_checks import check_checksum, note_unverified
 from mpx.transfer.planner import described_first, pair_up
 from mpx.transfer.records import Records
 from mpx.transfer.rehearsal import rehearse
@@ -193,6 +193,7 @@ class Copy:
             transport = replace(transport, one_stream_each=True)
         elif why := ends.far.find_out(Question.FALLBACK).fallback:
             transport = to_mode_s(transport, ends, self.report, why)
+        note_unverified(transport.checksums, self.report)
         self.failure.check_user()
         return transport
 
@@ -254,6 +255,8 @@ class Copy:
         """Refuse a checksum that was asked for by hand if the server does not compute it after all."""
         sources = [(name, info) for name, _, info in pairs]
         for end in {ends.near, ends.far} if ends.is_between_servers else {ends.far}:
+            if end is ends.source and transport.checksums.of_passed(None):
+                continue  # what passes here has it
             known = sources if end is ends.source else []
             check_checksum(transport.checksums, self.options, end, known, self.destination.name)
 

@@ -8,6 +8,7 @@ from mpx.choices import NONE
 from mpx.engine.capabilities import PartsUp
 from mpx.engine.endpoint import FileInfo
 from mpx.engine.file_transfer import FileTransfer
+from mpx.engine.passed_sums import PassedSums
 from mpx.engine.source_change import opaque
 from mpx.engine.stop import Failure
 from mpx.errors import DestinationError
@@ -61,7 +62,8 @@ def _date(time_s: float | None) -> str:
 class FileStart:
     """Makes a FileTransfer of a task. Used by the scan's thread.
 
-    `prove`: see Supervisor; `checksum_for` returns the checksum that is taken of a file of such a size.
+    `prove`: see Supervisor; `checksum_for` returns the checksum that is taken of a file of such a size,
+    `of_passed` that of what passes between servers.
     """
 
     def __init__(
@@ -73,9 +75,10 @@ class FileStart:
         *,
         prove: Callable[[FileTransfer], None],
         checksum_for: Callable[[int | None], str],
+        of_passed: Callable[[int | None], str],
     ) -> None:
         self._ends, self._options, self._records = ends, options, records
-        self._prove, self._checksum_for = prove, checksum_for
+        self._prove, self._checksum_for, self._of_passed = prove, checksum_for, of_passed
         self._destination = RetryingEndpoint(
             ends.destination, options.retries, failure.stopping, ends.reconnecting
         )
@@ -97,6 +100,8 @@ class FileStart:
             folders=ends.folders,
             hole_bytes=info.hole_bytes if ends.writes_here else 0,
         )
+        if by := self._of_passed(info.size_bytes):
+            file.sums = PassedSums(file.sums.algorithm, by)
         file.trees, file.named = ends.trees, partial(named_at, ends.source, task.source)
         known = journal.unfinished.get(task.target)
         file.was_begun = known is not None

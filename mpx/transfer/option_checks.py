@@ -61,10 +61,17 @@ def choose_checksums(options: CopyOptions, servers: Sequence[Endpoint], report: 
             f"--checksum {options.checksum} is not possible here: {_who_lacks(options.checksum, servers)}; "
             "give --checksum none to copy unverified"
         )
+    choice.is_between = len(servers) > 1
     if not choice.verifies and options.checksum != NONE:
-        report.note(_no_checksums(servers), Severity.WARNING)
+        choice.why_none = _no_checksums(servers)
     report.algorithm = choice.best(None)
     return choice
+
+
+def note_unverified(choice: ChecksumChoice, report: Report) -> None:
+    """Add the line that nothing can be compared, if that is so, now that it is known how data move."""
+    if choice.why_none and not choice.verifies:
+        report.note(choice.why_none, Severity.WARNING)
 
 
 def choose_checksums_of_service(options: CopyOptions, report: Report) -> ChecksumChoice:

@@ -115,7 +115,13 @@ class Attempt:
             self._events,
         )
         file_start = FileStart(
-            ends, options, records, failure, prove=verifier, checksum_for=transport.checksums.best
+            ends,
+            options,
+            records,
+            failure,
+            prove=verifier,
+            checksum_for=transport.checksums.best,
+            of_passed=transport.checksums.of_passed,
         )
         self._scan = Scan(pairs, ends, options, self._queue, failure, records, committer, file_start)
         self._carrier = _carrier(ends, transport, context, records.journal.tag)

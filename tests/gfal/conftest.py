@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gfal.fake_srm import FakeSrm
+from grids import shared_grid
 from install_peers import GFAL, find_peer
 from sites import Site, grid_site
 from web.servers.xrootd import XrootdSite
@@ -77,3 +79,10 @@ def via() -> Callable[..., api.Report]:
         return api.copy(str(source), str(destination), given, **(more or {}))  # type: ignore[arg-type]
 
     return copy
+
+
+@pytest.fixture
+def srm(open_server: OpenServer) -> Iterator[FakeSrm]:
+    with open_server("grid") as behind, FakeSrm(shared_grid(), behind.folder, behind.url) as server:
+        behind.folder.chmod(0o777)
+        yield server

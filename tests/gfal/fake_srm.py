@@ -37,6 +37,7 @@ class FakeSrm:
     def __init__(self, grid: PrivateGrid, folder: Path, turls: str) -> None:
         """`turls`: the URL of the folder, with a slash at its end."""
         self.folder, self.calls = folder, list[str]()
+        self.may_move: Callable[[str, str], bool] = lambda _old, _new: True  # is asked with both names
         self._turls = turls
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(grid.folder / "host.pem", grid.folder / "host.key")
@@ -110,6 +111,8 @@ class FakeSrm:
     def _moved(self, old: str, new: str) -> str:
         if self._path(new).exists():
             return _THERE
+        if not self.may_move(self._path(old).name, self._path(new).name):
+            return "SRM_AUTHORIZATION_FAILURE"
         return _tried(lambda: self._path(old).rename(self._path(new)))
 
     def _listed(self, surls: list[str], *, is_deep: bool) -> str:

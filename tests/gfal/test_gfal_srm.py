@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,6 @@ from web.web_command import mpx_there
 import mpx as api
 
 Open = Callable[[str], contextlib.AbstractContextManager[Site]]
-
-
-@pytest.fixture
-def srm(open_server: Open) -> Iterator[FakeSrm]:
-    with open_server("grid") as behind, FakeSrm(shared_grid(), behind.folder, behind.url) as server:
-        behind.folder.chmod(0o777)
-        yield server
 
 
 def test_a_tree_there_and_back(here: Path, srm: FakeSrm) -> None:
@@ -48,7 +41,7 @@ def test_a_tree_there_and_back(here: Path, srm: FakeSrm) -> None:
 
 
 def test_a_file_that_replaces_one(here: Path, srm: FakeSrm) -> None:
-    """SRM renames to no name that is taken: the old file is removed first."""
+    """SRM renames to no name that is taken: see test_gfal_renames.py."""
     content = make(here / "file", 101).read_bytes()
     (srm.folder / "file").write_bytes(b"old")
     api.copy(str(here / "file"), f"{srm.url}file")

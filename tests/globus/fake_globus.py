@@ -73,6 +73,7 @@ class FakeGlobus:
         self.script: Callable[[FakeTask], None] = FakeTask.move
         self.tokens: dict[str, str] = {}  # that let in, and the server that each is for
         self.refresh_tokens: dict[str, str] = {}
+        self.most_listed, self.tells_total = 100_000, True  # entries of one answer, and of a folder
         self.lock = threading.Lock()
 
     def lie(self, words: str, answer: Answer | Callable[[Request], Answer | None], times: int = 1) -> None:
@@ -180,9 +181,13 @@ class FakeGlobus:
             if not there.is_dir():
                 return error(404, "ClientError.NotFound", f"Directory '{path}' not found on endpoint")
             names = sorted(each.name for each in there.iterdir())
-            offset, limit = int(given.get("offset", 0)), int(given.get("limit", 100_000))
+            offset, limit = (
+                int(given.get("offset", 0)),
+                min(int(given.get("limit", 100_000)), self.most_listed),
+            )
             some = [described(there / name) for name in names[offset : offset + limit]]
-            return Answer(200, {"DATA_TYPE": "file_list", "DATA": some, "path": path})
+            told = {"DATA_TYPE": "file_list", "DATA": some, "path": path, "length": len(some)}
+            return Answer(200, told | ({"total": len(names)} if self.tells_total else {}))
         if what == "stat":
             if not (there.exists() or there.is_symlink()):
                 return error(

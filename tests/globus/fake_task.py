@@ -3,9 +3,11 @@
 import os
 import shutil
 import threading
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ class FakeTask:
     events: list[dict[str, Any]] = field(default_factory=list)
     expired: int = 0
     cancelled: threading.Event = field(default_factory=threading.Event)
+    asked_s: float = field(default_factory=time.time)
+    ended_s: float | None = None
 
     @property
     def items(self) -> list[Mapping[str, str]]:
@@ -73,9 +77,11 @@ class FakeTask:
         self.moved_bytes += source.stat().st_size
 
     def end(self) -> None:
+        self.ended_s = time.time()
         self.nice, self.status = ("OK", ""), "SUCCEEDED"
 
     def fail(self, code: str, text: str) -> None:
+        self.ended_s = time.time()
         self.fatal, self.status = (code, text), "FAILED"
 
     def cancel(self) -> None:
@@ -101,7 +107,13 @@ class FakeTask:
             "nice_status_details": self.nice[1],
             "fatal_error": {"code": code, "description": text} if code else None,
             "deadline": "2026-12-01T00:00:00+00:00",
+            "request_time": told(self.asked_s),
+            "completion_time": told(self.ended_s),
             "subtasks_succeeded": len(self.moved) + self.same,
             "subtasks_expired": self.expired,
             "subtasks_skipped_errors": len(self.skipped),
         }
+
+
+def told(time_s: float | None) -> str | None:
+    return None if time_s is None else f"{datetime.fromtimestamp(int(time_s), UTC):%Y-%m-%dT%H:%M:%S}+00:00"

@@ -168,6 +168,7 @@ def test_what_an_interrupted_task_has_left_is_not_taken_for_the_file(
 ) -> None:
     """Although it has its name, size and time: bytes may be missing, or wrong."""
     source, target = make(collections.one / "file", 10_000), collections.other / "file"
+    os.utime(source, (1_700_000_000,) * 2)
 
     def leave_a_part(task: FakeTask) -> None:
         target.write_bytes(b"x" * 10_000)

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from globus.conftest import Collections
 from globus.fake_globus import CLIENT_ID, until
+from globus.fake_task import FakeTask
 from globus.test_login import log_in, state
 from mpx_command import mpx, running
 from sites import make
@@ -77,3 +79,24 @@ def test_a_logout_takes_back_what_a_copy_has_renewed(expired: Collections) -> No
             lock.close()
             assert process.wait(60) == 0
     assert renewed not in expired.fake.tokens and not state(expired).exists()
+
+
+def test_a_copy_goes_on_with_a_login_anew(service: Collections) -> None:
+    """The tokens that it has begun with are taken back by that."""
+    released = threading.Event()
+
+    def script(task: FakeTask) -> None:
+        assert released.wait(60)
+        task.move()
+
+    service.fake.script = script
+    assert log_in(service, "--client-id", CLIENT_ID).code == 0
+    make(service.one / "x", 10)
+    with running("copy", f"{service.one_url}x", f"{service.other_url}x") as process:
+        until(lambda: service.fake.count("GET /v0.10/task/") > 0)
+        before = {*service.fake.tokens, *service.fake.refresh_tokens}
+        assert log_in(service).code == 0 and not before & {*service.fake.tokens}
+        released.set()
+        assert process.wait(60) == 0
+    kept = json.loads(state(service).read_text())["tokens"][SERVER]
+    assert kept["access"] in service.fake.tokens and kept["refresh"] in service.fake.refresh_tokens

@@ -49,6 +49,24 @@ def test_logging_out(service: Collections) -> None:
     assert mpx("globus", "logout").code == 0
 
 
+def test_logging_in_again_takes_back_what_was_had_before(service: Collections) -> None:
+    assert log_in(service, "--client-id", CLIENT_ID, "--https", ONE).code == 0
+    before = {*service.fake.tokens, *service.fake.refresh_tokens}
+    ended = log_in(service)
+    now = {*service.fake.tokens, *service.fake.refresh_tokens}
+    assert ended.code == 0 and len(before) == len(now) == 4 and not before & now, ended.err
+    assert mpx("globus", "logout").code == 0
+    assert not service.fake.tokens and not service.fake.refresh_tokens
+
+
+def test_what_cannot_be_taken_back_is_told(service: Collections) -> None:
+    assert log_in(service, "--client-id", CLIENT_ID).code == 0
+    service.fake.lie("/revoke", error(500, "broken"), times=9)
+    ended = log_in(service)
+    assert ended.code == 0 and "logged in to Globus" in ended.err, ended.err
+    assert "could not all be taken back" in ended.err and copy_x(service).code == 0
+
+
 def test_logging_out_of_a_service_that_is_gone(service: Collections) -> None:
     assert log_in(service, "--client-id", CLIENT_ID).code == 0
     service.fake.lie("/revoke", error(500, "broken"), times=9)

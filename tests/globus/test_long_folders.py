@@ -15,7 +15,7 @@ from mpx.endpoints.globus.folder_search import FEWEST_PAGES, FolderSearch, Liste
 from mpx.endpoints.globus.listing import GlobusListing
 from mpx.endpoints.web.options import WebOptions
 from mpx.engine.endpoint import FileInfo
-from mpx.errors import DestinationError
+from mpx.errors import ConnectionLost, DestinationError
 from mpx.location import parse_location
 
 PAGE, TASK, FILES = 50, 20, 400
@@ -111,3 +111,23 @@ def test_an_entry_that_moves_to_a_page_that_was_read(
     wanted = ["/0001", "/0002", "/0003", *(f"/{i:04}" for i in range(10, 400))]
     found = at_the_end.stats(wanted, follow=True)
     assert all(isinstance(info, FileInfo) for info in found) and 0 in asked
+
+
+@pytest.mark.parametrize("tells_total", [True, False])
+def test_answers_that_are_shorter_than_asked_for(long_folder: Collections, tells_total: bool) -> None:
+    long_folder.fake.most_listed, long_folder.fake.tells_total = 7, tells_total
+    copy_run7(long_folder)
+    assert names(long_folder.other) == names(long_folder.one)
+    long_folder.fake.asked.clear()
+    copy_run7(long_folder)
+    assert not long_folder.fake.count("/transfer")
+
+
+def test_a_listing_that_repeats_itself(collections: Collections) -> None:
+    some = [{"name": name, "type": "file", "size": 1} for name in "abc"]
+    collections.fake.lie("/ls", Answer(200, {"DATA": some, "total": 250}), times=999)
+    access = GlobusAccess(parse_location(collections.one_url), WebOptions())
+    with pytest.raises(ConnectionLost, match="again and again"):
+        list(GlobusListing(access, DestinationError, lambda: False).entries("/"))
+    assert collections.fake.count("/ls") == 2
+    access.close()

@@ -127,7 +127,9 @@ def test_a_folder_is_not_put_aside(collections: Collections, replace: Callable[[
     assert names(collections.one) == sorted([PARTIAL, "x/", "x/y"])
 
 
-def test_a_copy_that_is_killed_in_between_goes_on(collections: Collections) -> None:
+@pytest.fixture
+def killed_in_between(collections: Collections) -> Iterator[tuple[object, ...]]:
+    """A copy, as words, that was killed once it had put the old file aside."""
     make(collections.other / "x", 10_000)
     (collections.one / "x").write_bytes(b"older")
     held, asked = threading.Event(), threading.Event()
@@ -149,6 +151,29 @@ def test_a_copy_that_is_killed_in_between_goes_on(collections: Collections) -> N
         left = names(collections.one)
         assert "x" not in left and len(left) == 2
         assert b"older" in [(collections.one / name).read_bytes() for name in left]
-        ended = mpx(*words)
+        yield words
+
+
+def test_a_copy_that_is_killed_in_between_goes_on(
+    collections: Collections, killed_in_between: tuple[object, ...]
+) -> None:
+    ended = mpx(*killed_in_between)
     assert ended.code == 0 and names(collections.one) == ["x"], (ended.err, names(collections.one))
     assert content(collections) == (collections.other / "x").read_bytes()
+
+
+@pytest.mark.usefixtures("killed_in_between")
+def test_discarding_a_copy_that_is_killed_in_between_brings_the_old_file_back(
+    collections: Collections,
+) -> None:
+    ended = mpx("unfinished", "--discard")
+    assert ended.code == 0 and "the old file has its name again" in ended.out, (ended.out, ended.err)
+    assert names(collections.one) == ["x"] and content(collections) == b"older"
+
+
+@pytest.mark.usefixtures("killed_in_between")
+def test_what_others_have_stored_meanwhile_is_not_replaced_by_the_old_file(collections: Collections) -> None:
+    (collections.one / "x").write_bytes(b"of others")
+    ended = mpx("unfinished", "--discard")
+    assert ended.code == 0 and "an older file stays, as another one has its name" in ended.out, ended.out
+    assert content(collections) == b"of others" and len(names(collections.one)) == 2

@@ -39,7 +39,7 @@ def test_what_is_not_described(client: TransferClient, case: str, missing: bool)
 
 def test_a_task() -> None:
     (told,) = get_response_set("transfer.task_list").lookup("default").json["DATA"]
-    state = state_of(told)
+    state = state_of(told, told["task_id"])
     assert state.is_done and (state.files_moved, state.moved_bytes, state.faults) == (1, 4, 0)
     assert "SUCCEEDED, 1 file, 4 B" in state.summary() and "subtasks: 2 succeeded" in state.summary()
 

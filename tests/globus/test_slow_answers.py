@@ -18,16 +18,14 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 @pytest.fixture
 def drip() -> Iterator[Callable[[bytes], Answer]]:
-    """An answer that begins so, and goes on with a byte now and then, for a minute."""
+    """An answer that begins so, and goes on with a byte now and then, until the test is over."""
     is_over = threading.Event()
 
     def write(out: BinaryIO, head: bytes) -> None:
         out.write(head)
-        for _ in range(300):
+        while not is_over.wait(0.2):
             out.write(b" ")
             out.flush()
-            if is_over.wait(0.2):
-                return
 
     yield lambda head: Answer(200, writes=lambda out: write(out, head))
     is_over.set()
@@ -43,6 +41,22 @@ def test_an_answer_byte_by_byte(
     options = "--timeout", "1s", "--retries", 0
     ended = mpx("copy", *options, f"{collections.one_url}x", f"{collections.other_url}x")
     refused(ended, 7, "--timeout waits longer")
+
+
+@pytest.mark.parametrize("head", [HEAD + b"\r\n", HEAD + b"X-More: "], ids=["body", "head"])
+def test_nobody_reads_on_what_is_not_waited_for(
+    collections: Collections, drip: Callable[[bytes], Answer], head: bytes, eventually: Callable[..., None]
+) -> None:
+    make(collections.one / "x", 10)
+    collections.fake.lie("/stat", drip(head), times=9)
+    with pytest.raises(api.MpxError) as ended:
+        api.copy(
+            f"{collections.one_url}x",
+            f"{collections.other_url}x",
+            api.CopyOptions(timeout_s=1, retries=0),
+        )
+    assert ended.value.exit_code == 7
+    eventually(lambda: all(each.name != "mpx-globus-question" for each in threading.enumerate()))
 
 
 def test_an_answer_without_an_end(collections: Collections, monkeypatch: pytest.MonkeyPatch) -> None:

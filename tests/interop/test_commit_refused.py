@@ -9,6 +9,7 @@ import pytest
 from interop.foreign_servers import ProFtpd
 from interop.scripted_server import Dialogue
 from interop.storing_server import StoringDialogue, StoringServer
+from mpx_command import mpx
 from sites import make
 
 from mpx import CopyOptions, copy
@@ -229,6 +230,29 @@ def test_a_session_lost_between_the_old_file_and_the_new(retries: int, after: st
             copy(str(source), server.url + "/x", options)
         assert server.files == {"/x": source.read_bytes()}
         assert cut
+
+
+def test_an_old_file_that_was_put_aside_comes_back_when_the_copy_is_discarded(tmp_path: Path) -> None:
+    source = make(tmp_path / "x", 1000)
+
+    def rename(dialogue: Dialogue, name: str) -> str:
+        server = storing(dialogue)
+        if name == "/x" and name in server.server.files:
+            server.asked = None
+            return "553 file exists"
+        reply = server._rnto(name)
+        if name.endswith("-old.part"):
+            server.cut()
+        return reply
+
+    with StoringServer({"RNTO": rename}) as server:
+        server.files["/x"] = b"old"
+        with pytest.raises(ConnectionLost):
+            copy(str(source), server.url + "/x", CopyOptions(retries=0))
+        assert "/x" not in server.files and b"old" in server.files.values()
+        ended = mpx("unfinished", "--discard")
+        assert ended.code == 0 and "the old file has its name again" in ended.out, (ended.out, ended.err)
+        assert server.files == {"/x": b"old"}
 
 
 def test_an_old_file_that_is_not_deleted_is_named(tmp_path: Path) -> None:

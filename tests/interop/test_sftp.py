@@ -195,6 +195,20 @@ def test_sessions_that_stall_are_replaced(
     assert (tmp_path / "new").read_bytes() == source.read_bytes()
 
 
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_the_shared_connection_alone_is_lost(
+    sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None], way: str
+) -> None:
+    """What is asked later, to verify and to name, goes through it; those that move data have others."""
+    source = make(tmp_path / "source", 12 * MIB)
+    ends = (source, there(tmp_path / "new")) if way == "up" else (there(source), tmp_path / "new")
+    with running("copy", *ends, "--rate", "20Mbit/s", "--streams", "2", "--retries", "2") as copy:
+        eventually(lambda: len(sshd.sessions()) >= 2 and list(tmp_path.glob(".new*.part")))
+        os.kill(min(sshd.sessions()), signal.SIGKILL)
+        assert copy.wait(240) == 0
+    assert (tmp_path / "new").read_bytes() == source.read_bytes()
+
+
 def test_a_lost_network_is_waited_for(
     sshd: PrivateSshd, tmp_path: Path, eventually: Callable[..., None]
 ) -> None:

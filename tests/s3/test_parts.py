@@ -14,7 +14,7 @@ from mpx.endpoints.s3.parts import LEAST_PART_BYTES
 MIB = 1 << 20
 SIZE = 27 * MIB + 1
 PARTS = -(-SIZE // LEAST_PART_BYTES)
-SLOWLY = ("--rate", "240Mbit/s", "--streams", "2")  # a part takes some tenths of a second
+SLOWLY = ("--rate", "60Mbit/s", "--streams", "2")  # a part takes more than a second
 WITHIN_S = 60.0
 
 

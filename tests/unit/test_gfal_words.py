@@ -1,6 +1,7 @@
 """What gfal2 is told and tells: URLs, listings, settings and errors."""
 
 import errno
+from collections.abc import Callable
 from urllib.parse import quote, unquote
 
 import pytest
@@ -96,10 +97,64 @@ def test_orders_pass_as_they_are() -> None:
         (-1, "", Trouble.OTHER),
         (errno.ENOENT, "Unable to locate /quota/x; No such file", Trouble.MISSING),
         (errno.EACCES, "Unable to open /certificates/401/x; Permission denied", Trouble.DENIED),
+        (errno.EACCES, "Unable to open the quota of 401 certificates; Permission denied", Trouble.DENIED),
+        (errno.EPERM, "the server responded with an error 550 quota report: not permitted", Trouble.DENIED),
+        (errno.ENOENT, "no quota report: No such file", Trouble.MISSING),
+        (errno.EACCES, "globus_credential: the proxy credential has expired", Trouble.LOGIN),
+        (errno.EACCES, "Result HTTP 401 : Authentication Error after 1 attempts", Trouble.LOGIN),
     ],
 )
 def test_what_failures_mean(code: int, message: str, expected: Trouble) -> None:
     assert trouble(code, message) is expected
+
+
+WORDS = (
+    *("quota", "certificate", "credential", "401", "530", "507", "552", "HTTP 403", "HTTP 503", "(source)"),
+    *("connection reset", "no space left", "SOURCE", "DESTINATION", "checksum mismatch", "could not connect"),
+    *("could not open the user certificate", "issuer is not trusted", "ssl error", "; HTTP 507 :", "a", "b"),
+)
+PARTS = NAMES | st.lists(st.sampled_from(WORDS), min_size=1).map(" ".join)
+SAID = (
+    (errno.EACCES, "Unable to open {name}; permission denied (source)"),
+    (errno.ENOENT, "Unable to locate {name}; No such file"),
+    (errno.ECOMM, "500-globus_xio: Unable to open file {name} 500-System error in open: Is a directory"),
+    (errno.EIO, "Result HTTP 500 : {name} after 1 attempts"),
+    (errno.EHOSTDOWN, "{name}: Could not connect to server"),
+    (errno.EBADE, "DESTINATION {name}: SSL error: handshake"),
+    (errno.ECOMM, "the server responded with an error 552 {name}: No space left on device"),
+    (-1, "{name}"),
+)
+
+
+@given(
+    st.sampled_from(SAID), st.lists(PARTS, min_size=1, max_size=3), st.sampled_from(["", "/d/e", "d://h:1"])
+)
+@pytest.mark.parametrize(
+    "written", [str, lambda name: quote(name, safe="/~"), lambda name: quote(name, " /")]
+)
+def test_names_change_nothing_of_what_is_meant(
+    written: Callable[[str], str], said: tuple[int, str], parts: list[str], before: str
+) -> None:
+    """They are told as they are, or encoded in whole or in part, at the server's place for them."""
+
+    def meant(name: str) -> tuple[object, ...]:
+        message = said[1].format(name=f"{before}{written(name)}")
+        added = explained(message, [name]).removeprefix(told(message))
+        return trouble(said[0], message, [name]), is_of_source(message, [name]), added
+
+    assert meant(f"/{'/'.join(parts)}") == meant("/plain")
+
+
+def test_a_folder_that_has_another_name_there() -> None:
+    message = "Unable to open /elsewhere/annual quota report; failed"
+    assert trouble(-1, message, ["/data/annual quota report"]) is Trouble.OTHER
+
+
+def test_a_name_is_no_word_of_a_message() -> None:
+    assert (
+        trouble(-1, "Disk quota exceeded", ["/quota", "quota", "Disk quota exceeded", "/", ""])
+        is Trouble.FULL
+    )
 
 
 @given(st.integers(-5, 300), st.text())

@@ -65,10 +65,15 @@ def test_whatever_is_told_as_a_time(text: str) -> None:
 FIELDS = ("status", "label", "files_transferred", "bytes_transferred", "faults", "is_paused", "fatal_error")
 
 
-@given(st.dictionaries(st.sampled_from([*FIELDS, "nice_status", "subtasks_expired", "deadline"]), VALUES))
+@given(
+    st.dictionaries(
+        st.sampled_from([*FIELDS, "nice_status", "subtasks_expired", "deadline", "task_id", "request_time"]),
+        VALUES,
+    )
+)
 def test_whatever_is_told_of_a_task(told: dict[str, Any]) -> None:
     try:
-        state = state_of(task(**told))
+        state = state_of(task(**told), "t")
     except ConnectionLost:
         return
     assert state.summary() and state.why and isinstance(state.error(), MpxError)
@@ -87,7 +92,7 @@ def test_whatever_is_told_of_a_task(told: dict[str, Any]) -> None:
     ],
 )
 def test_what_ended_a_task(code: str, kind: type[MpxError]) -> None:
-    ended = state_of(task(status="FAILED", fatal_error={"code": code, "description": "why"}))
+    ended = state_of(task(status="FAILED", fatal_error={"code": code, "description": "why"}), "t")
     assert isinstance(ended.error(), kind) and "why" in str(ended.error())
 
 
@@ -97,9 +102,13 @@ def test_a_slow_service_is_asked_less_often() -> None:
 
 
 def test_when_it_is_in_vain_to_wait() -> None:
-    denied = state_of(task(nice_status="PERMISSION_DENIED", nice_status_details="no"))
-    slow = state_of(task(nice_status="CONNECT_FAILED"))
-    for state, is_in_vain in ((denied, True), (slow, False), (state_of(task(nice_status="Queued")), False)):
+    denied = state_of(task(nice_status="PERMISSION_DENIED", nice_status_details="no"), "t")
+    slow = state_of(task(nice_status="CONNECT_FAILED"), "t")
+    for state, is_in_vain in (
+        (denied, True),
+        (slow, False),
+        (state_of(task(nice_status="Queued"), "t"), False),
+    ):
         watch = TaskWatch(10.0)
         watch.observe(100.0, state)
         assert watch.why_in_vain(109.0, state) is None
@@ -109,12 +118,12 @@ def test_when_it_is_in_vain_to_wait() -> None:
 def test_progress_and_pauses_are_no_vain_wait() -> None:
     watch = TaskWatch(10.0)
     for second in range(0, 100, 5):
-        state = state_of(task(nice_status="PERMISSION_DENIED", bytes_transferred=second))
+        state = state_of(task(nice_status="PERMISSION_DENIED", bytes_transferred=second), "t")
         watch.observe(100.0 + second, state)
         assert watch.why_in_vain(100.0 + second, state) is None
-    paused = state_of(task(nice_status="PERMISSION_DENIED", bytes_transferred=95, is_paused=True))
+    paused = state_of(task(nice_status="PERMISSION_DENIED", bytes_transferred=95, is_paused=True), "t")
     assert watch.observe(300.0, paused) and watch.why_in_vain(300.0, paused) is None
-    goes_on = state_of(task(nice_status="PERMISSION_DENIED", bytes_transferred=95))
+    goes_on = state_of(task(nice_status="PERMISSION_DENIED", bytes_transferred=95), "t")
     assert watch.observe(301.0, goes_on) == ["Globus task t goes on"]
     assert watch.why_in_vain(305.0, goes_on) is None
     assert watch.why_in_vain(312.0, goes_on) is not None

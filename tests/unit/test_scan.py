@@ -84,7 +84,13 @@ class Scanned:
             may_connect=lambda _: True,
         )
         start = FileStart(
-            self.ends, self.options, records, self.failure, prove=self.prove, checksum_for=choice.best
+            self.ends,
+            self.options,
+            records,
+            self.failure,
+            prove=self.prove,
+            checksum_for=choice.best,
+            of_passed=choice.of_passed,
         )
         info = self.ends.source.stat(str(self.source))
         assert info is not None
@@ -274,6 +280,7 @@ def begun(scanned: Scanned, known: Unfinished, info: FileInfo, algorithm: str = 
         scanned.failure,
         prove=scanned.prove,
         checksum_for=lambda _: algorithm,
+        of_passed=lambda _: "",
     )
     task = Task(str(scanned.source / "large"), known.final, info)
     return start.make(task, is_in_new_folder=False)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpx.commands.summary import partial_summary, summary, tell_details
-from mpx.report import Report, Skip
+from mpx.commands.summary import partial_summary, summary, tell_details, tell_unverified
+from mpx.report import Report, Severity, Skip
 
 
 def a_report(*, moved: int, failed: int, dry_run: bool = False) -> Report:
@@ -26,6 +26,25 @@ def test_what_failed_is_followed_by_what_was_done_as_where_all_is_well() -> None
     assert partial_summary(report).endswith(done)
     report.moved(5, 0)
     assert partial_summary(report).endswith("unverified (sha256 3 MiB)")
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ({}, "verified (adler32, of what passed here)"),
+        ({"adler32": 3}, "verified (adler32, of what passed here: 1 MiB)"),
+        ({"md5": 1_048_576}, "verified (adler32 1 MiB, md5 1 MiB, of what passed here: 1 MiB)"),
+    ],
+)
+def test_what_the_destination_was_compared_with(others: dict[str, int], told: str) -> None:
+    report = a_report(moved=0, failed=0)
+    report.begin(1_048_576)
+    report.moved(1_048_576, 0, compared={"adler32 of what passed here": 1_048_576})
+    for name, size in others.items():
+        report.moved(size, 0, compared={name: size})
+    report.files.total = report.files.moved
+    assert summary(report, verbose=False).endswith(told)
+    assert report.checksum["of_passed"] == 1_048_576
 
 
 def test_where_nothing_was_copied_nothing_is_called_verified() -> None:
@@ -52,3 +71,20 @@ def test_failures_that_are_not_named_are_owned_up_to() -> None:
 def test_a_failure_names_its_file_once(capsys: pytest.CaptureFixture[str]) -> None:
     tell_details(a_report(moved=0, failed=2), verbose=False, quiet=True)
     assert capsys.readouterr().err == "".join(f"mpx: not copied file {i}: damaged\n" for i in range(2))
+
+
+@pytest.mark.parametrize(("count", "shown"), [(4, 4), (6, 3)])
+def test_of_many_that_are_unverified_alike_a_few_are_named(
+    count: int, shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = a_report(moved=count, failed=0)
+    report.note("not atomic", Severity.WARNING)
+    lines = [f"unverified: /q{i}: /q{i} was stored in parts" for i in range(count)]
+    for i, line in enumerate(lines):
+        report.note(line, Severity.WARNING, name=f"/q{i}")
+    tell_unverified(report, verbose=False)
+    more = [] if shown == count else ["unverified: ... and 3 more alike; -v names them, as does --report"]
+    assert capsys.readouterr().out.splitlines() == ["not atomic", *lines[:shown], *more]
+    tell_unverified(report, verbose=True)
+    assert capsys.readouterr().out.splitlines() == ["not atomic", *lines]
+    assert report.notes == ["not atomic", *lines]

@@ -111,13 +111,43 @@ def test_a_tree_passes_through_this_host(pair: Pair) -> None:
     assert pair.copy("tree", options).files.skipped == report.files.moved
 
 
-@between(("nginx", "apache"), ("nginx", "mpx"), ("mpx", "nginx"))
+@between(("nginx", "apache"), ("mpx", "nginx"))
 def test_what_is_unverified_names_who_computes_no_checksums(pair: Pair) -> None:
     make(pair.source.folder / "file", 1000)
     sites = zip((pair.destination, pair.source), reversed(pair.kinds), strict=True)
     to_blame = [site.url.split("/")[2] for site, kind in sites if kind != "mpx"]
     compute = "computes" if len(to_blame) == 1 else "compute"
     assert f"unverified: {' and '.join(to_blame)} {compute} no checksums" in pair.copy("file").notes
+
+
+@between(("nginx", "mpx"), ("wsgidav", "mpx"))
+@pytest.mark.parametrize("size", [1000, 70 * MIB])
+def test_what_is_stored_is_compared_with_what_passed(pair: Pair, size: int) -> None:
+    """Where the source computes no checksums."""
+    make(pair.source.folder / "file", size)
+    report = pair.copy("file")
+    by = "sha256" if size < MIB else "adler32"
+    told = {"algorithm": by, "result": "verified", "bytes": {by: size}, "of_passed": size}
+    assert report.checksum == told, report.notes
+    assert not said(report, "unverified")
+    assert said(report, "was compared with what passed through this host")
+    pair.assert_same("file")
+
+
+@between(("nginx", "mpx"))
+def test_what_came_with_an_earlier_run_is_not_compared(pair: Pair) -> None:
+    make(pair.source.folder / "large", 40 * MIB + 3)
+    stop = threading.Event()
+
+    def half(progress: mpx.Progress) -> None:
+        if progress.bytes_done > 20 * MIB:
+            stop.set()
+
+    with pytest.raises(Interrupted):
+        pair.copy("large", mpx.CopyOptions(rate_bps=200e6, streams=1), on_progress=half, cancel=stop)
+    report = pair.copy("large")
+    assert report.files.resumed == 1 and report.checksum["result"] == "unverified"
+    assert said(report, "passed through this host in its order, and in this run")
 
 
 def test_one_server_at_both_ends_is_named_once(davs_site: Site) -> None:

@@ -1,9 +1,11 @@
 """Between two servers of XRootD: the destination reads from the source, or data pass through this host."""
 
+import contextlib
 import os
+import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,21 @@ from web.servers.root_server import RootServer, root_server
 from web.web_command import mpx_there
 
 import mpx as api
+from mpx.endpoints.sftp import wire
+from mpx.endpoints.sftp.lanes import LaneOptions
+from mpx.endpoints.sftp.refusals import is_ok
+from mpx.endpoints.sftp.session import extended
+from mpx.endpoints.sftp.wire import Extended
+from mpx.endpoints.web.bearer_tokens import BearerTokens
+from mpx.endpoints.xrootd.lanes import XrootdLanes
+from mpx.endpoints.xrootd.login import XrootdLogin
+from mpx.endpoints.xrootd.options import XrootdOptions
 from mpx.errors import Interrupted
+from mpx.location import parse_location
 
 READS = "ofs.tpc ttl 60 60 xfr 9 pgm /usr/bin/xrdcp --server"
 FAILS = "ofs.tpc ttl 60 60 xfr 9 pgm /bin/false"
+TIMEOUT_S = 120.0
 LARGE_BYTES = 200_000_000  # some seconds, and at first nothing is told
 STRAIGHT = api.CopyOptions(third_party="only")
 Pair = tuple[RootServer, RootServer]
@@ -90,6 +103,53 @@ def test_who_is_stopped_leaves_nothing(pair: Pair) -> None:
     assert (destination.folder / "large").stat().st_size == LARGE_BYTES
 
 
+def test_who_is_stopped_stops_what_the_destination_does(pair: Pair, eventually: Callable[..., None]) -> None:
+    """The program with which it reads, which would wait for ten minutes."""
+    source, _ = pair
+    folder = source.folder.parents[1] / "program"
+    folder.mkdir()
+    folder.chmod(0o777)  # the server works as somebody else
+    begun, program = folder / "begun", folder / "reads"
+    program.write_text(f"#!/bin/sh\necho $$ > {folder}/new && mv {folder}/new {begun} && exec sleep 600\n")
+    program.chmod(0o755)
+    (source.folder / "file").write_bytes(b"1")
+    stop, ended = threading.Event(), threading.Event()
+
+    def copy() -> None:
+        with contextlib.suppress(Interrupted):
+            api.copy(f"{source.url}file", f"{destination.url}file", STRAIGHT, cancel=stop)
+        ended.set()
+
+    waits = f"ofs.tpc ttl 60 60 xfr 9 pgm {program}"
+    with root_server(source.folder.parents[1] / "third", waits) as destination:
+        thread = threading.Thread(target=copy)
+        thread.start()
+        try:
+            eventually(lambda: begun.exists() or ended.is_set())
+            reads = Path(f"/proc/{int(begun.read_text())}")
+            assert reads.exists() and not ended.is_set()
+        finally:
+            stop.set()
+            thread.join()
+        eventually(lambda: not reads.exists())
+
+
+def test_what_has_been_copied_is_forgotten(pair: Pair) -> None:
+    source, destination = pair
+    (source.folder / "file").write_bytes(os.urandom(100_000))
+    location = parse_location(f"{destination.url}copied")
+    login = XrootdLogin(location, XrootdOptions(TIMEOUT_S, TIMEOUT_S), BearerTokens())
+    name = wire.name("/copied")
+    with contextlib.closing(
+        XrootdLanes(login).open(LaneOptions(TIMEOUT_S, TIMEOUT_S, lambda: False))
+    ) as session:
+        asked = extended(wire.COPY, name, wire.text(f"{source.url}file".encode()))
+        (reply,) = session.ask([asked], at_once=1, timeout_s=TIMEOUT_S)
+        assert is_ok(reply)
+        (told,) = session.ask([extended(wire.COPIED, name)], at_once=1)
+    assert isinstance(told, Extended) and told.content == wire.u64(0)
+
+
 @pytest.mark.long
 def test_only_straight_where_the_destination_cannot(pair: Pair) -> None:
     destination, source = pair
@@ -107,3 +167,49 @@ def test_through_this_host_where_the_destination_cannot(pair: Pair) -> None:
     assert (destination.folder / "file").read_bytes() == content
     assert any("data pass through this host" in str(note) for note in report.notes)
     assert report.checksum["result"] == "verified"
+
+
+def test_a_folder_that_is_not_ours_is_told_at_once(pair: Pair) -> None:
+    """Through this host it would be as forbidden."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(b"1")
+    (destination.folder / "closed").mkdir(exist_ok=True)  # of root, and the server is somebody else
+    ended = mpx_there("copy", f"{source.url}file", f"{destination.url}closed/file")
+    refused(ended, 4, "cannot store", "permission denied")
+    assert "through this host" not in ended.out + ended.err
+    assert not [*(destination.folder / "closed").iterdir()]
+
+
+@contextlib.contextmanager
+def small_folder(server: RootServer, **limit: str) -> Iterator[Path]:
+    """A folder that has a file system of its own, with little room, while in the `with` block."""
+    folder = server.folder / "small"
+    folder.mkdir(exist_ok=True)
+    options = ",".join(f"{name}={value}" for name, value in limit.items())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"{options},mode=777", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_destination_is_told_at_once(pair: Pair) -> None:
+    """Where no file can be made any more."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(b"1")
+    with small_folder(destination, nr_inodes="1") as folder:
+        ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
+        refused(ended, 9, "no space")
+        assert "through this host" not in ended.out + ended.err
+        assert "says no more" not in ended.err
+        assert not [*folder.iterdir()]
+
+
+def test_a_destination_that_fills_up_is_told(pair: Pair) -> None:
+    """XRootD 5.5 says that it has copied the file, and has a part of it."""
+    source, destination = pair
+    (source.folder / "file").write_bytes(os.urandom(3_000_000))
+    with small_folder(destination, size="1m") as folder:
+        ended = mpx_there("copy", f"{source.url}file", f"{destination.url}small/file")
+        refused(ended, 4, "of 3000000 bytes, as where no space is left")
+        assert not [*folder.iterdir()]

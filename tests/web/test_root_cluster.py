@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,12 +21,23 @@ from web.servers.xrootd_cluster import QUICK_AND_FULL
 
 import mpx as api
 
-Cluster = tuple[RootServer, RootServer, RootServer]
+LAYOUTS = {  # lines of the configuration of each data server
+    "of their own": "",
+    "shared": "oss.localroot {shared}\n",
+    "shared, and the head knows": "oss.localroot {shared}\ncms.dfs lookup distrib\n",
+}
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """Its head, which has no files, and two servers that have a file each by the same name."""
+@dataclass(frozen=True)
+class Cluster:
+    """Its head, which has no files, and the folders of two servers that have a file each, or one together."""
+
+    head: RootServer
+    folders: tuple[Path, ...]
+
+
+@pytest.fixture(params=LAYOUTS)
+def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     if os.geteuid() != 0:
         pytest.skip("a network of its own is made by root")
     monkeypatch.setenv("BEARER_TOKEN", "")
@@ -34,21 +47,27 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         )
         root.chmod(0o755)  # the servers work as somebody else
         held.enter_context(within(held.enter_context(private_network())))
+        shared = root / "shared"
+        shared.mkdir()
         common = f"all.manager localhost:{free_ports(1)[0]}\n{QUICK_AND_FULL}"
+        of_servers = LAYOUTS[request.param].format(shared=shared)
         servers = []
         for name, role in (("head", "manager"), ("one", "server"), ("two", "server")):
-            server = held.enter_context(root_server(root / name, f"{common}all.role {role}\n"))
+            more = of_servers if role == "server" else of_servers.partition("\n")[2]
+            server = held.enter_context(root_server(root / name, f"{common}all.role {role}\n{more}"))
             words = [*AS_ACCOUNT, find_peer("cmsd"), "-I", "v4", "-c", str(server.state / "xrootd.cfg")]
             manager = ServerProcess(words, server.state / "cmsd.log", folder=server.state)
             manager.start(lambda: True)
             held.callback(manager.stop)
             servers.append(server)
         head, one, two = servers
-        for server in (one, two):
-            (server.folder / "file").write_bytes(b"old")
-            subprocess.run(["chown", ACCOUNT, server.folder / "file"], check=True)
+        folders = (shared,) if of_servers else (one.folder, two.folder)
+        for folder in folders:
+            (folder / "file").write_bytes(b"old")
+            for path in (folder, folder / "file"):
+                shutil.chown(path, ACCOUNT, ACCOUNT)
         _wait_until_it_knows(head, (one, two))
-        yield head, one, two
+        yield Cluster(head, folders)
 
 
 def _wait_until_it_knows(head: RootServer, servers: tuple[RootServer, RootServer]) -> None:
@@ -63,9 +82,8 @@ def _wait_until_it_knows(head: RootServer, servers: tuple[RootServer, RootServer
 
 
 def test_what_replaces_a_file_replaces_it_everywhere(cluster: Cluster, here: Path) -> None:
-    head, *servers = cluster
     (here / "file").write_bytes(b"new one")
-    report = api.copy(str(here / "file"), f"{head.url}file")
+    report = api.copy(str(here / "file"), f"{cluster.head.url}file")
     assert report.status == "done"
-    found = [path.read_bytes() for server in servers for path in server.folder.iterdir()]
+    found = [path.read_bytes() for folder in cluster.folders for path in folder.iterdir()]
     assert found == [b"new one"]

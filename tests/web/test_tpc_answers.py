@@ -15,7 +15,7 @@ from web.given_options import GivenOptions
 from web.servers.host_certificate import host_certificate
 from web.servers.scripted import CopyAnswer, Headers, ScriptedSite, scripted_site
 
-from mpx.errors import ConnectionLost, IntegrityError, Interrupted, IsThere, MpxError, UsageError
+from mpx.errors import ConnectionLost, IntegrityError, Interrupted, IsThere, MpxError, NoSpace, UsageError
 from mpx.options import CopyOptions
 from mpx.report import Report
 from mpx.transfer.copy import copy
@@ -204,6 +204,14 @@ def test_a_refused_pull_becomes_a_push_and_then_goes_through_us(
     for way in ("pull", "push"):
         with pytest.raises(UsageError, match=f"--third-party {way} is not possible here"):
             go(pair, third_party=way)
+
+
+def test_a_full_destination_is_told_at_once(pair: Pair) -> None:
+    full = (201, {}, [marker(0), b"failure: Unable to write file; No space left on device"])
+    pair[1].copies = lambda *_: full
+    error = failed(pair, NoSpace)
+    assert error.report and not any(said(error.report, words) for words in (PUSH, THROUGH_US))
+    assert [name for method, name in pair[0].asked if method == "COPY"] == []
 
 
 def test_push_is_told_to_the_source(pair: Pair) -> None:

@@ -16,7 +16,7 @@ from web.servers.nginx import nginx_site
 from web.servers.private_network import within
 from web.servers.xrootd import ACCOUNT, XrootdSite, xrootd_site
 
-from mpx.errors import Interrupted, PartialFailure
+from mpx.errors import DestinationError, Interrupted, PartialFailure
 from mpx.options import CopyOptions
 from mpx.report import Progress, Report
 from mpx.transfer.copy import copy
@@ -113,6 +113,17 @@ def test_a_folder_that_cannot_be_written_keeps_no_others(pair: Pair) -> None:
         go(pair, "sealed", "sealed", third_party="pull", recursive=True, streams=1)
     for name in ("a/file", "c/file"):
         assert (pair[1].folder / "sealed" / name).read_bytes() == data[name]
+
+
+def test_a_folder_that_is_not_ours_is_told_at_once(pair: Pair) -> None:
+    """By no other way could it be written in."""
+    written(pair[0], "file")
+    (pair[1].folder / "of root").mkdir()
+    with pytest.raises(DestinationError, match=r"does not store .*: 403 Forbidden") as raised:
+        go(pair, "file", "of%20root/file", third_party="auto")
+    report = raised.value.report
+    assert report and not said(report, "this host") and not said(report, PUSH)
+    assert not [*(pair[1].folder / "of root").iterdir()]
 
 
 def test_a_large_file_in_several_streams(pair: Pair) -> None:

@@ -68,8 +68,10 @@ class GfalEndpoint(ProgramEndpoint):
             self.close()
             raise
         if state.code:
-            refusal = error_of(state, host, f"compute the {algorithm} of {part.name}", default=self._refusal)
-            if refusal.may_retry or trouble(state.code, state.message) in (Trouble.MISSING, Trouble.LOGIN):
+            what, names = f"compute the {algorithm} of {part.name}", (part.name,)
+            refusal = error_of(state, host, what, names=names, default=self._refusal)
+            found = trouble(state.code, state.message, names)
+            if refusal.may_retry or found in (Trouble.MISSING, Trouble.LOGIN):
                 return refusal
             return NoChecksum(refusal)
         value = state.sum.strip().lower()

@@ -1,10 +1,12 @@
 """What gfal2's errors mean. Pure.
 
-Their codes are those of the system (errno); plugins use some for several things, so words count as well.
+Their codes are those of the system (errno); plugins use some for several things, so words count as well, but
+not those of names (`names`: of the files that an error may be about, as mpx has them).
 """
 
 import errno
 import re
+from collections.abc import Iterable
 from enum import Enum
 
 from mpx.endpoints.sftp.wire import Code, Status
@@ -55,7 +57,8 @@ _BY_CODE = {
     ),
     **dict.fromkeys((errno.EBADE, errno.EBADR, errno.ENETRESET), Trouble.LOGIN),  # of TLS
 }
-_WITH_NAMES = re.compile(r"\S*/\S*")  # names of files, and URLs: of no error, whatever they are made of
+_WITH_NAMES = re.compile(r"\S*/\S*")  # URLs, and names of files that are not known
+_BLANK = re.compile(r"\s")
 _NO_CREDENTIAL = re.compile(
     r"could not open the user certificate|CGSI-gSOAP running on \S+ reports No such file or directory",
     re.IGNORECASE,
@@ -71,6 +74,12 @@ _LOGIN = re.compile(
     r"gss_init_sec_context|ssl error|auth failed|no protocols left",
     re.IGNORECASE,
 )
+# The same of what is denied, which most files are that have such words in their names as well:
+_LOGIN_DENIED = re.compile(
+    r"gss_init_sec_context|globus_gsi|globus_credential|proxy credential|proxy (has )?expired|ssl error|"
+    r"handshake|auth failed|authentication (error|fail)|no protocols left|\bHTTP 401\b|\berror (530|535)\b",
+    re.IGNORECASE,
+)
 _FULL = re.compile(r"no space left|quota|not enough (disk )?space|\b(452|507|552)\b", re.IGNORECASE)
 _DAMAGED = re.compile(r"checksum.*(mismatch|differ|different|not match)", re.IGNORECASE)
 # The server is there, and says so by GridFTP or HTTP:
@@ -83,6 +92,7 @@ _MORE = {
         "(X509_USER_PROXY) that permits this"
     ),
     r"\(Network dropped connection on reset\)": "the folder of CAs, or the proxy, is not there or of no use",
+    "GLOBUS_FTP_CLIENT_IDLE not allowed": "the server refuses the file, of which gfal2 has lost the reason",
     "CGSI-gSOAP running on .* reports could not open connection": "the server is not reached",
     "CGSI-gSOAP running on .* reports Error reading token data": "what is there speaks no SRM, or has ended",
     "CGSI-gSOAP running on .* reports No such file": "SRM takes a proxy, and none is found",
@@ -94,19 +104,41 @@ _UNREACHED = re.compile(
 )
 
 
-def trouble(code: int, message: str) -> Trouble:
+def without_names(message: str, names: Iterable[str]) -> str:
+    """Return what gfal2 says without names, as they are or percent-encoded, and without URLs."""
+    whole = {f"/{name.strip('/')}" for name in names if name.strip("/")}
+    # Which may be below another folder there, by another name; without a blank they go by themselves.
+    parts = {f"/{part}" for name in whole for part in name.split("/") if _BLANK.search(part)}
+    for each in (*sorted(whole, key=len, reverse=True), *sorted(parts, key=len, reverse=True)):
+        message = re.sub(r"\S*" + "".join(map(_encoded_or_not, each)), " ", message)
+    return _WITH_NAMES.sub(" ", message)
+
+
+def _encoded_or_not(character: str) -> str:
+    """Return the pattern of a character of a name."""
+    encoded = "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+    return f"(?:{re.escape(character)}|(?i:{encoded}))"
+
+
+def trouble(code: int, message: str, names: Iterable[str] = ()) -> Trouble:
     """Return what a failure was."""
-    message = _WITH_NAMES.sub(" ", message)
+    message = without_names(message, names)
+    found = _BY_CODE.get(code, Trouble.OTHER)
+    if found is Trouble.MISSING:
+        # Also the code of a certificate of ours that is not there.
+        return Trouble.LOGIN if _NO_CREDENTIAL.search(message) else found
+    if code in (errno.EACCES, errno.EPERM):
+        is_login = _LOGIN_DENIED.search(message) or _NOT_TRUSTED.search(message)
+        return Trouble.LOGIN if is_login else found
     if _DAMAGED.search(message):
         return Trouble.DAMAGED
     if _FULL.search(message):
         return Trouble.FULL
-    if _NO_CREDENTIAL.search(message):  # whose code is that of a file which is not there
+    if _NO_CREDENTIAL.search(message):
         return Trouble.LOGIN
     if _NOT_TRUSTED.search(message):  # of which XRootD's is the code of what is to be tried again
         return Trouble.LOGIN
-    found = _BY_CODE.get(code, Trouble.OTHER)
-    if found in (Trouble.MISSING, Trouble.STOPPED):
+    if found is Trouble.STOPPED:
         return found
     if _UNREACHED.search(message):
         return Trouble.LOST
@@ -125,9 +157,9 @@ def told(message: str) -> str:
     return text if len(text) <= 2 * _MOST_TOLD else f"{text[:_MOST_TOLD]} ... {text[-_MOST_TOLD:]}"
 
 
-def explained(message: str) -> str:
+def explained(message: str, names: Iterable[str] = ()) -> str:
     """Return what gfal2 says, and what it means where that says too little."""
-    text = _WITH_NAMES.sub(" ", message)
+    text = without_names(message, names)
     return told(message) + next((f"; {more}" for words, more in _MORE.items() if re.search(words, text)), "")
 
 
@@ -136,15 +168,16 @@ def is_not_trusted(message: str) -> bool:
     return bool(_NOT_TRUSTED.search(message))
 
 
-def status(code: int, message: str) -> Status:
+def status(code: int, message: str, names: Iterable[str] = ()) -> Status:
     """Return a failure as SFTP has it."""
-    found = trouble(code, message)
+    names = tuple(names)
+    found, words = trouble(code, message, names), explained(message, names)
     if found is Trouble.MISSING:
-        return Status(Code.NO_SUCH_FILE, explained(message))
+        return Status(Code.NO_SUCH_FILE, words)
     if found is Trouble.DENIED:
-        return Status(Code.PERMISSION_DENIED, explained(message))
+        return Status(Code.PERMISSION_DENIED, words)
     full = "no space left: " if found is Trouble.FULL else ""
-    return Status(Code.FAILURE, f"{full}{explained(message)}")
+    return Status(Code.FAILURE, f"{full}{words}")
 
 
 _SIDES = (
@@ -155,6 +188,7 @@ _SIDES = (
 )
 
 
-def is_of_source(message: str) -> bool | None:
+def is_of_source(message: str, names: Iterable[str] = ()) -> bool | None:
     """Tell which end of a copy a failure is about; None where gfal2 does not say."""
+    message = without_names(message, names)
     return next((is_source for words, is_source in _SIDES if words in message), None)

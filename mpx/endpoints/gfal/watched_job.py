@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mpx.endpoints.gfal.meaning import Trouble, explained, is_of_source, trouble
 from mpx.endpoints.gfal.process import not_let_in
@@ -92,11 +92,16 @@ class WatchedJob:
         raise ConnectionLost(f"{self._session.host}: gfal2's process does not do that: {words}")
 
 
-def error_of(state: JobState, host: str, what: str, *, default: type[MpxError]) -> MpxError:
-    """Return the error of a job that has failed. `default`: of which end it is where gfal2 does not say."""
-    of_source = is_of_source(state.message)
+def error_of(
+    state: JobState, host: str, what: str, *, names: Sequence[str], default: type[MpxError]
+) -> MpxError:
+    """Return the error of a job that has failed.
+
+    `names`: see meaning.py; `default`: of which end it is where gfal2 does not say.
+    """
+    of_source = is_of_source(state.message, names)
     kind = default if of_source is None else SourceError if of_source else DestinationError
-    found, words = trouble(state.code, state.message), shown(explained(state.message))
+    found, words = trouble(state.code, state.message, names), shown(explained(state.message, names))
     text = f"gfal2 does not {what}: {words}"
     if found is Trouble.LOGIN:
         return AuthenticationError(not_let_in(host, words))

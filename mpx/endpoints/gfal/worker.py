@@ -101,11 +101,12 @@ class GfalWorker(SessionWorker):
                     on_stop=lambda: self._remove_here(file),
                 )
                 stored_bytes = file.size_bytes if fd is None else os.fstat(fd).st_size
-            if order.is_new and trouble(state.code, state.message) is Trouble.THERE:
+            names = file.source, file.partial, file.final
+            if order.is_new and trouble(state.code, state.message, names) is Trouble.THERE:
                 raise IsThere(file.final)
             if state.code:
-                what = f"copy {shown(file.source)}"
-                raise error_of(state, self.host, what, default=self._places.default_error)
+                what, default = f"copy {shown(file.source)}", self._places.default_error
+                raise error_of(state, self.host, what, names=names, default=default)
         except MpxError as error:
             if error.may_retry or isinstance(error, Interrupted):
                 raise

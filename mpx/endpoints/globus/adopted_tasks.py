@@ -1,6 +1,6 @@
 """Tasks of an earlier run of the same copy that still run: they are waited for, and not submitted again.
 
-Of one that has ended since, what it has copied is found as all that is there is.
+Of one that has ended since, what it has copied is found as all that is there is; LeftBehind knows of it.
 """
 
 import contextlib
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mpx.endpoints.globus.left_behind import LeftBehind
 from mpx.endpoints.globus.task_book import BegunTask, Item, item_of
 from mpx.endpoints.globus.tasks import GlobusTasks, TaskOfOthers
 from mpx.engine.file_transfer import FileTransfer
@@ -19,8 +20,8 @@ from mpx.report import OnNote, Severity
 class AdoptedTasks:
     """For any thread. Looked for once, by whoever asks first."""
 
-    def __init__(self, tasks: GlobusTasks, note: OnNote) -> None:
-        self._tasks, self._note = tasks, note
+    def __init__(self, tasks: GlobusTasks, left: LeftBehind, note: OnNote) -> None:
+        self._tasks, self._left, self._note = tasks, left, note
         self._lock = threading.Lock()  # guards the next two
         self._was_looked_for = False
         self._by_item: dict[Item, BegunTask] = {}
@@ -47,7 +48,10 @@ class AdoptedTasks:
 
     def end_others(self, retry: Retry) -> None:
         """Cancel those that nobody has waited for, once all that was to be copied is: best effort."""
+        self._left.end()
         for begun in self._tasks.book.begun():
+            if self._left.has_task(begun.submission):
+                continue  # files that were given up may be there in part
             with contextlib.suppress(MpxError):
                 self._end(begun, retry)
                 self._tasks.book.ended(begun.submission)
@@ -72,13 +76,15 @@ class AdoptedTasks:
                 # what counts is what is there once ours has ended. It stays noted, for who may see it.
                 self._note(str(error), Severity.NOTICE)
                 continue
-            if state is None or not state.is_active:
+            if state is None:
                 self._tasks.book.ended(begun.submission)
+                continue
+            if not state.is_active:
+                self._left.took(begun, state)
                 continue
             known = begun if begun.task_id else self._tasks.book.started(begun.submission, state.task_id)
             if known.how != self._tasks.how:
-                self._tasks.end(known, retry)
-                self._tasks.book.ended(begun.submission)
+                self._left.took(known, self._tasks.end(known, retry))
                 text = f"Globus task {state.task_id} of an earlier run, with other options, was cancelled"
                 self._note(text, Severity.NOTICE)
                 continue

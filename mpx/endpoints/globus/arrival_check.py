@@ -34,6 +34,12 @@ class ArrivalCheck:
     source_places: ListedPlaces = field(default_factory=ListedPlaces)
     destination_places: ListedPlaces = field(default_factory=ListedPlaces)
 
+    def there(self, files: Sequence[FileTransfer], retry: Retry) -> Found:
+        """Return what has the final names of files now."""
+        self.destination.changed()
+        now = GlobusListing(self.destination, DestinationError, self.stop)
+        return _asked(lambda: now.stats([file.final for file in files], follow=True), retry)
+
     def outcomes(self, files: Sequence[FileTransfer], retry: Retry) -> list[MpxError | None]:
         """Return for each file None, or what is wrong with it: an IntegrityError, or that of an end.
 

@@ -3,7 +3,11 @@
 A timeout of requests is that between two bytes: a service that sends one a second would be read for ever.
 """
 
+import contextlib
+import socket
+import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mpx.errors import UsageError
@@ -36,9 +40,34 @@ def bounded_transport(timeout_s: float | None = None) -> "RequestsTransport":
 def _bounded_adapter(within_s: float) -> Any:
     from requests import PreparedRequest, Response
     from requests.adapters import HTTPAdapter
+    from urllib3 import HTTPResponse, HTTPSConnectionPool
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+
+    class BoundedPlainConnection(HTTPConnection):
+        """Reads the head of an answer in time."""
+
+        def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+            """See HTTPConnection."""
+            with _cut_after(within_s, self.sock):
+                return super().getresponse()
+
+    class BoundedTlsConnection(HTTPSConnection):
+        """As BoundedPlainConnection."""
+
+        def getresponse(self) -> HTTPResponse:  # type: ignore[override]
+            """See HTTPSConnection."""
+            with _cut_after(within_s, self.sock):
+                return super().getresponse()
 
     class BoundedAdapter(HTTPAdapter):
         """Reads all of an answer, up to its bounds."""
+
+        def get_connection_with_tls_context(self, *given: Any, **named: Any) -> Any:
+            """See HTTPAdapter. Also of the connections of a proxy."""
+            pool = super().get_connection_with_tls_context(*given, **named)
+            is_tls = isinstance(pool, HTTPSConnectionPool)
+            pool.ConnectionCls = BoundedTlsConnection if is_tls else BoundedPlainConnection
+            return pool
 
         def send(self, request: PreparedRequest, *given: Any, **named: Any) -> Response:
             """See HTTPAdapter."""
@@ -54,6 +83,33 @@ def _bounded_adapter(within_s: float) -> Any:
             return response
 
     return BoundedAdapter()
+
+
+@contextlib.contextmanager
+def _cut_after(within_s: float, connected: object) -> Iterator[None]:
+    """Cut a connection after so long, and raise TimeoutError: who waits for an answer sees its end then."""
+    was_cut = threading.Event()
+
+    def cut() -> None:
+        was_cut.set()
+        if isinstance(connected, socket.socket):
+            with contextlib.suppress(OSError):
+                # That of TLS would have the thread that reads go on without it.
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+    timer = threading.Timer(within_s, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception:
+        if was_cut.is_set():
+            raise TimeoutError from None
+        raise
+    finally:
+        timer.cancel()
+    if was_cut.is_set():
+        raise TimeoutError
 
 
 def _read(response: Any, until_s: float) -> bytes:

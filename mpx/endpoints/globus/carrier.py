@@ -5,6 +5,7 @@ import threading
 from mpx.endpoints.globus.access import GlobusAccess
 from mpx.endpoints.globus.adopted_tasks import AdoptedTasks
 from mpx.endpoints.globus.arrival_check import ArrivalCheck
+from mpx.endpoints.globus.left_behind import LeftBehind
 from mpx.endpoints.globus.task_book import TaskBook
 from mpx.endpoints.globus.tasks import GlobusTasks
 from mpx.endpoints.globus.worker import GlobusWorker
@@ -35,10 +36,11 @@ class GlobusCarrier(WorkerCarrier):
             context.failure,
         )
         arrivals = ArrivalCheck(source, destination, stop)
-        self._adopted = adopted = AdoptedTasks(tasks, context.supervisor.note)
+        left = LeftBehind(tasks.book.ended)
+        self._adopted = adopted = AdoptedTasks(tasks, left, context.supervisor.note)
         scheduler, collecting = RangeScheduler(context), threading.Lock()
         self._workers = [
-            GlobusWorker(number, tasks, arrivals, adopted, context, scheduler, collecting)
+            GlobusWorker(number, tasks, arrivals, adopted, left, context, scheduler, collecting)
             for number in range(TASKS)
         ]
 

@@ -3,9 +3,11 @@
 The secret and the tokens come from the environment and from a file of this account, and go to Globus alone.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mpx.endpoints.globus import login as kept_login
@@ -117,7 +119,16 @@ class LoginOfUser:
             if token is None:
                 option = "" if server == TRANSFER else f" --https {server}"
                 raise AuthenticationError(f"not logged in to Globus for {server}; run: {LOG_IN}{option}")
-            made: RenewingAuthorizer[Any] = RefreshTokenAuthorizer(
+            latest = partial(self._latest, server)
+
+            class LatestTokenAuthorizer(RefreshTokenAuthorizer):  # type: ignore[misc]
+                """Goes on with the token of a login anew, as those of the login before are taken back."""
+
+                def _get_token_response(self) -> Any:
+                    self.refresh_token = latest()
+                    return super()._get_token_response()
+
+            made: RenewingAuthorizer[Any] = LatestTokenAuthorizer(
                 token.refresh,
                 NativeAppAuthClient(
                     self._login.client_id,
@@ -130,6 +141,16 @@ class LoginOfUser:
             )
             self._authorizers[server] = made
             return made
+
+    def _latest(self, server: str) -> str:
+        """Return what another token is had for: that of another login, if the user has logged in anew."""
+        with self._lock:
+            now = None
+            with contextlib.suppress(UsageError):
+                now = kept_login.load()
+            if now is not None and now.client_id == self._login.client_id and server in now.tokens:
+                self._login = self._login.with_token(server, now.tokens[server])
+            return self._login.tokens[server].refresh
 
     def _renewed(self, server: str, answer: Any) -> None:
         """Keep a new token, unless the user has logged out, or in anew, meanwhile."""

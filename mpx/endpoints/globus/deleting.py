@@ -65,7 +65,7 @@ def _ended(
     looked_s = began_s
     while True:
         state = access.service.ask(
-            lambda client: state_of(document(client.get_task(task_id))), what, kind, stop
+            lambda client: state_of(document(client.get_task(task_id)), task_id), what, kind, stop
         )
         if not state.is_active:
             return state

@@ -133,7 +133,7 @@ class GlobusListing:
         search = FolderSearch(start, len(names), PAGE, kept.pages)
         try:
             for page in search.pages(lambda number: self._page(number * PAGE, folder)):
-                for entry, told in self._named(folder, page):
+                for entry, told in _named(page):
                     info = info_of(told, follow=follow)
                     if info and len(seen) < _MOST_KEPT:
                         seen[entry] = info
@@ -176,45 +176,55 @@ class GlobusListing:
         while True:
             page = first_page(folder) if first_page and not offset else self._page(offset, folder)
             if page and page[0] == before:
-                raise ConnectionLost(
-                    f"Globus lists the same entries of {self._shown(folder)} again and again"
-                )
+                raise self._repeats(folder)
             before = page[0] if page else None
-            yield from self._named(folder, page)
+            yield from _named(page)
             if len(page) < PAGE:
                 return
             offset += len(page)
 
-    def _named(
-        self, folder: str, page: Sequence[Mapping[str, Any]]
-    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for told in page:
-            name = told.get("name")
-            if not _is_name(name):
-                raise ConnectionLost(f"Globus lists an entry of {self._shown(folder)} without a name")
-            yield str(name), told
-
     def _page(
         self, offset: int, folder: str, is_unwanted: Callable[[], bool] = lambda: False
     ) -> list[Mapping[str, Any]]:
+        """Return PAGE entries from one on, or all that follow, by several answers where these are shorter."""
+        found: list[Mapping[str, Any]] = []
+        names: set[str] = set()
+        while True:
+            some, total = self._asked(offset + len(found), PAGE - len(found), folder, is_unwanted)
+            if not all(_is_name(each.get("name")) for each in some):
+                raise ConnectionLost(f"Globus lists an entry of {self._shown(folder)} without a name")
+            found += some
+            is_last = total is not None and offset + len(found) >= total
+            if not some or len(found) >= PAGE or is_last:
+                return found
+            if names.issuperset(name for name, _ in _named(some)):
+                raise self._repeats(folder)
+            names.update(name for name, _ in _named(some))
+
+    def _asked(
+        self, offset: int, limit: int, folder: str, is_unwanted: Callable[[], bool]
+    ) -> tuple[list[Mapping[str, Any]], int | None]:
+        """Return some entries, and how many there are in all, if that is told."""
         from globus_sdk import GlobusAPIError, TransferClient
 
         path = folder if folder.endswith("/") else f"{folder}/"
 
-        def ask(client: TransferClient) -> list[Mapping[str, Any]]:
+        def ask(client: TransferClient) -> tuple[list[Mapping[str, Any]], int | None]:
             try:
-                told = document(
+                answer = document(
                     client.operation_ls(
-                        self._access.collection, path, orderby="name", limit=PAGE, offset=offset
+                        self._access.collection, path, orderby="name", limit=limit, offset=offset
                     )
-                )["DATA"]
+                )
             except GlobusAPIError as error:
                 if is_missing(error):
                     raise _NoFolder from None
                 raise
+            told, total = answer["DATA"], answer.get("total")
             if not isinstance(told, list) or not all(isinstance(each, dict) for each in told):
                 raise ConnectionLost(f"Globus answers nonsense to a listing of {self._shown(folder)}")
-            return told
+            is_told = isinstance(total, int) and not isinstance(total, bool)
+            return told, total if is_told else None
 
         def stop() -> bool:
             return self._stop() or is_unwanted()
@@ -225,8 +235,15 @@ class GlobusListing:
         """List nothing ahead any more."""
         self._ahead.close()
 
+    def _repeats(self, folder: str) -> ConnectionLost:
+        return ConnectionLost(f"Globus lists the same entries of {self._shown(folder)} again and again")
+
     def _shown(self, name: str) -> str:
         return f"globus://{self._access.collection}{name}"
+
+
+def _named(page: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    return ((str(told["name"]), told) for told in page)
 
 
 def _is_name(name: object) -> bool:

@@ -43,6 +43,10 @@ class GlobusLogin:
         """Return the same with another token for a server."""
         return replace(self, tokens={**self.tokens, server: token})
 
+    def secrets(self) -> list[str]:
+        """Return what is to be taken back at a logout."""
+        return [secret for token in self.tokens.values() for secret in (token.refresh, token.access)]
+
 
 def load() -> GlobusLogin | None:
     """Return the login that is kept, None where there is none; UsageError for a file that is no use."""
@@ -77,10 +81,14 @@ def _login(kept: Any) -> GlobusLogin:
     return GlobusLogin(str(kept["client_id"]), tokens, tuple(map(str, kept["data_access"])))
 
 
-def save(login: GlobusLogin) -> None:
-    """Keep a login in the place of what was kept; raises UsageError."""
+def save(login: GlobusLogin) -> GlobusLogin | None:
+    """Keep a login in the place of what was kept, and return that, if it can be read; raises UsageError."""
     with _alone() as state:
+        before = None
+        with contextlib.suppress(UsageError):
+            before = load()
         _write(state, login)
+        return before
 
 
 def renew(server: str, known: GlobusToken, token: GlobusToken) -> None:

@@ -5,7 +5,8 @@
                                     "how": "..."}, ...]}
 
 KEY is that of the journal, whose lock keeps others away. A task is noted before it is submitted, so that one
-whose answer was lost is found by its label, and removed once it has ended.
+whose answer was lost is found by its label, and removed once it has ended: with `--overwrite never` once
+nothing that it may have left is in doubt (see LeftBehind).
 """
 
 import contextlib

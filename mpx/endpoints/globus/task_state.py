@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mpx.endpoints.globus.described import time_of
 from mpx.endpoints.globus.refusals import LASTING, of_code
 from mpx.errors import ConnectionLost, DestinationError, MpxError
 from mpx.text import shown
@@ -39,6 +40,8 @@ class TaskState:
     fatal: str = ""  # the code of what ended it
     fatal_told: str = ""
     deadline: str = ""
+    asked_s: float | None = None  # Unix time, when it was submitted
+    ended_s: float | None = None
 
     @property
     def is_active(self) -> bool:
@@ -93,10 +96,12 @@ class TaskState:
         return f"Globus task {self.task_id}: {self.status}, {', '.join(parts)}"
 
 
-def state_of(told: Mapping[str, Any]) -> TaskState:
-    """Read what the service tells of a task; raises ConnectionLost for nonsense."""
-    task_id, status = told.get("task_id"), told.get("status")
-    if not isinstance(task_id, str) or status not in (*ACTIVE, "SUCCEEDED", "FAILED"):
+def state_of(told: Mapping[str, Any], task_id: str) -> TaskState:
+    """Read what the service tells of that task; raises ConnectionLost for nonsense, and for another task."""
+    status = told.get("status")
+    if told.get("task_id") != task_id:
+        raise ConnectionLost(f"Globus is asked for the task {task_id}, and tells of another one")
+    if status not in (*ACTIVE, "SUCCEEDED", "FAILED"):
         raise ConnectionLost(f"Globus tells no status of a task that there is: {shown(repr(status)[:50])}")
     fatal = told.get("fatal_error")
     fatal = fatal if isinstance(fatal, dict) else {}
@@ -116,6 +121,8 @@ def state_of(told: Mapping[str, Any]) -> TaskState:
         _text(fatal.get("code")),
         _text(fatal.get("description")),
         _text(told.get("deadline")),
+        time_of(told.get("request_time")),
+        time_of(told.get("completion_time")),
     )
 
 

@@ -27,6 +27,7 @@ _MOST_LISTED = 1000  # tasks of a user that are looked through; 100 wait at most
 _MOST_SHOWN = 200  # characters of an event
 _MOST_PAGES = 1000  # of the files of a task, which has 2000 at most
 _FORBIDDEN = 403
+_ALWAYS = "always"
 _NEVER_REPLACES, _BY_CONTENT = 0, 3  # levels of synchronisation: what has come meanwhile is kept; or compared
 Answer = TypeVar("Answer")
 
@@ -53,6 +54,16 @@ class GlobusTasks:
         return self.options.overwrite != NEVER
 
     @property
+    def may_leave(self) -> bool:
+        """Whether what is at the destination may be left: as nothing is replaced, or what is the same."""
+        return self.options.overwrite != _ALWAYS
+
+    @property
+    def compares(self) -> bool:
+        """Whether what is at the destination is left where it is the same by its content."""
+        return self.options.overwrite not in (_ALWAYS, NEVER)
+
+    @property
     def how(self) -> str:
         """What has to be the same for a task of an earlier run to do what this one is asked for."""
         kept = self.options.overwrite, self.verifies, self.options.encrypt
@@ -64,8 +75,10 @@ class GlobusTasks:
         submission = self._ask(lambda client: _id(document(client.get_submission_id()), "value"), what, retry)
         return self.book.begin(submission, files, self.how)
 
-    def submit(self, begun: BegunTask, files: Sequence[FileTransfer], retry: Retry) -> BegunTask:
-        """Have files copied by one task."""
+    def submit(
+        self, begun: BegunTask, files: Sequence[FileTransfer], retry: Retry, *, is_ours: bool
+    ) -> BegunTask:
+        """Have files copied by one task; `is_ours`: what is there has been left by others of this copy."""
         what, submission = f"submit a task for {self.source} to {self.destination}", begun.submission
 
         asked = 0
@@ -73,7 +86,9 @@ class GlobusTasks:
         def submit(client: "TransferClient") -> str:
             nonlocal asked
             asked += 1
-            return _id(document(client.submit_transfer(self._data(submission, files))), "task_id")
+            return _id(
+                document(client.submit_transfer(self._data(submission, files, is_ours=is_ours))), "task_id"
+            )
 
         try:
             task_id = self._ask(submit, what, retry)
@@ -84,12 +99,12 @@ class GlobusTasks:
             raise
         return self.book.started(submission, task_id)
 
-    def _data(self, submission: str, files: Sequence[FileTransfer]) -> Any:
+    def _data(self, submission: str, files: Sequence[FileTransfer], *, is_ours: bool) -> Any:
         from globus_sdk import MISSING, TransferData
 
-        level = {"always": MISSING, NEVER: _NEVER_REPLACES}.get(self.options.overwrite, _BY_CONTENT)
-        if level == _NEVER_REPLACES and any(file.was_begun for file in files):
-            level = _BY_CONTENT  # what is there is what an earlier run has left, of all files of the task
+        level = {_ALWAYS: MISSING, NEVER: _NEVER_REPLACES}.get(self.options.overwrite, _BY_CONTENT)
+        if level == _NEVER_REPLACES and is_ours:
+            level = _BY_CONTENT
         data = TransferData(
             self.source,
             self.destination,
@@ -111,7 +126,7 @@ class GlobusTasks:
     def state(self, task_id: str, retry: Retry) -> TaskState:
         """Look at a task."""
         what = f"look at the task {task_id}"
-        return self._ask(lambda client: state_of(document(client.get_task(task_id))), what, retry)
+        return self._ask(lambda client: state_of(document(client.get_task(task_id)), task_id), what, retry)
 
     def find(self, begun: BegunTask, retry: Retry) -> TaskState | None:
         """Look for a task that an earlier run has begun; None where there is none. Raises TaskOfOthers."""
@@ -157,16 +172,20 @@ class GlobusTasks:
             markers.add(marker)
             given = {"marker": marker}
 
-    def end(self, begun: BegunTask, retry: Retry) -> None:
-        """Cancel a task of an earlier run, and wait until it writes nothing any more; raises MpxError."""
+    def end(self, begun: BegunTask, retry: Retry) -> TaskState:
+        """Cancel a task of an earlier run, and wait until it writes nothing any more; raises MpxError.
+
+        Returns how it has ended.
+        """
         what, began_s = f"cancel the task {begun.task_id}", time.monotonic()
         self._ask(lambda client: client.cancel_task(begun.task_id), what, retry)
-        while self.state(begun.task_id, retry).is_active:
+        while (state := self.state(begun.task_id, retry)).is_active:
             elapsed_s = time.monotonic() - began_s
             if elapsed_s > self.options.timeout_s:
                 raise TransferTimeout(f"Globus task {begun.task_id} was cancelled, and does not end")
             if self.failure.cancel.wait(wait_s(elapsed_s)):
                 raise Interrupted
+        return state
 
     def cancel(self, begun: BegunTask) -> str:
         """Cancel a task, with little patience; raises what keeps it from that.
@@ -213,7 +232,7 @@ def found(begun: BegunTask, client: "TransferClient") -> TaskState | None:
 
     task_id = begun.task_id or _labelled(client, begun)
     try:
-        return state_of(document(client.get_task(task_id))) if task_id else None
+        return state_of(document(client.get_task(task_id)), task_id) if task_id else None
     except GlobusAPIError as error:
         if error.http_status == 404:
             return None

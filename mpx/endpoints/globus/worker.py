@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from mpx.endpoints.globus.adopted_tasks import AdoptedTasks
 from mpx.endpoints.globus.arrival_check import ArrivalCheck
+from mpx.endpoints.globus.left_behind import LeftBehind
+from mpx.endpoints.globus.start_check import StartCheck
 from mpx.endpoints.globus.task_book import BegunTask
+from mpx.endpoints.globus.task_claims import TaskClaims, claims
 from mpx.endpoints.globus.task_state import TaskState, wait_s
 from mpx.endpoints.globus.task_watch import TaskWatch
 from mpx.endpoints.globus.tasks import GlobusTasks
@@ -50,6 +53,7 @@ class GlobusWorker(SessionWorker):
         tasks: GlobusTasks,
         arrivals: ArrivalCheck,
         adopted: AdoptedTasks,
+        left: LeftBehind,
         context: CarrierContext,
         scheduler: RangeScheduler,
         collecting: threading.Lock,
@@ -60,7 +64,8 @@ class GlobusWorker(SessionWorker):
         self._bytes = MarkedBytes()
         self.is_busy = False
         # This thread's own:
-        self._tasks, self._arrivals, self._adopted = tasks, arrivals, adopted
+        self._tasks, self._arrivals, self._adopted, self._left = tasks, arrivals, adopted, left
+        self._start_check = StartCheck(tasks, arrivals, left)
         self._scheduler, self._collecting = scheduler, collecting
         self._begun: BegunTask | None = None  # the task that is under way
         self._most = MOST_ITEMS  # fewer, once those of one cannot be told apart
@@ -121,28 +126,38 @@ class GlobusWorker(SessionWorker):
         return files
 
     def _carry(self, files: list[FileTransfer]) -> None:
-        if not self._tasks.replaces and (left := [file for file in files if file.was_begun]):
-            for (
-                file
-            ) in files:  # those of an earlier run, of which something is there, have tasks of their own
-                if not file.was_begun:
-                    self.context.queue.put_again(file)
-            files = left
         adopted, mine, others = self._adopted.first_of(files, self.retry)
         for file in reversed(others):
             self.context.queue.put_again(file)
+        is_ours = False
         if (begun := adopted) is None:
+            start = self._start_check.of(mine, self.retry)
+            for file in reversed(start.later):
+                self.context.queue.put_again(file)
+            for file, error in start.refused.items():
+                self._scheduler.give_up(file, error)
+            if not (mine := start.files):
+                return
+            is_ours = start.is_ours
             self._begun = self._tasks.prepare(mine, self.retry)
-            begun = self._tasks.submit(self._begun, mine, self.retry)
+            begun = self._tasks.submit(self._begun, mine, self.retry, is_ours=is_ours)
             self.context.supervisor.note(f"Globus task {begun.task_id} begun: {counted(len(mine), 'file')}")
         self._begun = begun
         state, in_vain = self._wait(begun, mine)
         self._begun = None
-        self._tasks.book.ended(begun.submission)
+        self._left.took(begun, state)
         self.context.supervisor.note(state.summary())
         if state.is_done:
             skipped = self._tasks.skipped(begun.task_id, self.retry) if state.skipped else {}
-            self._settle(self._replaced(begun, state, mine, skipped), skipped)
+            told = claims(
+                begun.items,
+                state,
+                skipped,
+                lambda: self._tasks.copied(begun.task_id, self.retry),
+                may_leave=self._tasks.may_leave,
+                compares=is_ours or self._tasks.compares,
+            )
+            self._settle_told(begun, mine, skipped, told, is_adopted=adopted is not None)
             return
         copied = self._tasks.copied(begun.task_id, self.retry)
         self._settle([file for file in mine if file.final in copied], {})
@@ -150,8 +165,33 @@ class GlobusWorker(SessionWorker):
         if adopted is None:
             self._judge(rest, in_vain or state.error())
             return
-        self._adopted.forget(rest)  # a task of this run shows what is wrong with them
-        for file in reversed(rest):
+        self._copy_again(rest)
+
+    def _settle_told(
+        self,
+        begun: BegunTask,
+        files: Sequence[FileTransfer],
+        skipped: Mapping[str, str],
+        told: TaskClaims,
+        *,
+        is_adopted: bool,
+    ) -> None:
+        """Settle the files of a task that has succeeded."""
+        kept = [file for file in files if file.final in told.were_there]
+        untold = [file for file in files if file.final in told.untold]
+        self._settle([file for file in files if file not in {*kept, *untold}], skipped)
+        if is_adopted:  # why it has left them out is not known
+            self._copy_again([*kept, *untold])
+            return
+        self._keep_theirs(kept)
+        for file in untold:
+            says = "Globus says that it is copied, and does not have it among the files"
+            self._failed(file, IntegrityError(f"{file.named()}: {says} of the task {begun.task_id}"))
+
+    def _copy_again(self, files: Sequence[FileTransfer]) -> None:
+        """Have a task of this run copy files, which shows what is wrong with them."""
+        self._adopted.forget(files)
+        for file in reversed(files):
             self.context.queue.put_again(file)
 
     # --- waiting for a task ----------------------------------------------------------------------------
@@ -237,26 +277,17 @@ class GlobusWorker(SessionWorker):
             )
             return
         if task_id:  # else it may begin yet, and the next run looks for it
-            self._tasks.book.ended(begun.submission)
+            if self._tasks.replaces:  # else what it has left is to be told from files of others
+                self._tasks.book.ended(begun.submission)
             note(f"Globus task {task_id} was cancelled, as the copy ended", Severity.NOTICE)
 
     # --- what has become of files ----------------------------------------------------------------------
 
-    def _replaced(
-        self, begun: BegunTask, state: TaskState, files: list[FileTransfer], skipped: Mapping[str, str]
-    ) -> list[FileTransfer]:
-        """Return the files but those that were left out, as others have taken their names meanwhile."""
-        if self._tasks.replaces or not state.files_same:
-            return files
-        copied = self._tasks.copied(begun.task_id, self.retry)
-        left_out = {
-            file
-            for file in files
-            if not file.was_begun and file.final not in copied and file.source not in skipped
-        }
-        for file in left_out:
+    def _keep_theirs(self, files: Sequence[FileTransfer]) -> None:
+        """Give up files whose names others have taken, while nothing of ours had them."""
+        self._left.settled([file.final for file in files])
+        for file in files:
             self._scheduler.give_up(file, IsThere(file.final))
-        return [file for file in files if file not in left_out]
 
     def _settle(self, files: Sequence[FileTransfer], skipped: Mapping[str, str]) -> None:
         """Have those that have arrived committed, and give those up that have not."""
@@ -269,12 +300,17 @@ class GlobusWorker(SessionWorker):
             if error is None:
                 self._in_vain = 0
                 self._arrived(file)
-            elif isinstance(error, IntegrityError) and not file.failures and file.can_read_again:
-                file.failures += 1
-                self.context.supervisor.note(f"{error}; copied again", Severity.NOTICE)
-                self.context.queue.put_again(file, last=True)
             else:
-                self._scheduler.give_up(file, error)
+                self._failed(file, error)
+
+    def _failed(self, file: FileTransfer, error: MpxError) -> None:
+        """Have a file copied once more that is not what it is to be; else give it up."""
+        if isinstance(error, IntegrityError) and not file.failures and file.can_read_again:
+            file.failures += 1
+            self.context.supervisor.note(f"{error}; copied again", Severity.NOTICE)
+            self.context.queue.put_again(file, last=True)
+        else:
+            self._scheduler.give_up(file, error)
 
     def _arrived(self, file: FileTransfer) -> None:
         size_bytes = file.listed_bytes or 0
@@ -284,6 +320,7 @@ class GlobusWorker(SessionWorker):
         if self._tasks.verifies:
             file.found_same(0, size_bytes, VERIFIED)
         file.is_unchanged = True
+        self._left.settled([file.final])
         if file.claim_whole():
             self.context.supervisor.whole(file)
 

@@ -12,7 +12,7 @@ from mpx.endpoints.s3.keys import prefix_of
 from mpx.endpoints.s3.listing import FOLDER, ask_object_and_folder, children, has_any
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import S3Error
-from mpx.endpoints.s3.stored_sums import TELL_SUMS, stored_sum
+from mpx.endpoints.s3.stored_sums import TELL_SUMS, stored_sum, whole_crc32
 from mpx.endpoints.s3.unheard_uploads import abort_unheard
 from mpx.endpoints.web.describe import info_of_head
 from mpx.endpoints.web.endpoint import WebEndpoint
@@ -296,8 +296,8 @@ class S3Endpoint(WebEndpoint):
             stored, ready = self._s3.uploads.stored_at(name), self._s3.uploads.ready_at(name)
             if stored is None and ready is None:
                 return kind(f"{self._s3.url_of(name)} is not there")
-            if ready is not None and ready.md5 and algorithm == "md5" and part.is_whole:
-                return ready.md5
+            if ready is not None and ready.md5 and part.is_whole and algorithm in S3.checksums:
+                return ready.md5 if algorithm == "md5" else f"{whole_crc32(ready.parts):08x}"
             if stored is None:
                 return NoChecksum(kind("the server told no checksum of the parts that it stored"))
             name = stored

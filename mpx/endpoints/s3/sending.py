@@ -33,6 +33,11 @@ class Bytes:
     end: int
     data: memoryview | None = None
 
+    @classmethod
+    def kept(cls, name: str, data: memoryview) -> "Bytes":
+        """Return all bytes of a file that are in memory."""
+        return cls(name, -1, 0, len(data), data)
+
     @property
     def size_bytes(self) -> int:
         """How many."""
@@ -52,7 +57,10 @@ class Sums:
 
         `has_crc32`: a server that has been told of none refuses that of a part.
         """
-        md5 = {"Content-MD5": base64.b64encode(self.md5).decode("ascii")}
+        md5 = {
+            HASH: self.sha256 or UNSIGNED_BODY,
+            "Content-MD5": base64.b64encode(self.md5).decode("ascii"),
+        }
         return {**md5, "x-amz-checksum-crc32": crc32_text(self.crc32)} if has_crc32 else md5
 
     def are_of(self, reply: HttpReply) -> bool:
@@ -122,7 +130,7 @@ class PartSender:
         Raises ConnectionLost, TransferTimeout, Interrupted, SourceError, and IntegrityError where the file
         has become shorter.
         """
-        given = {HASH: sums.sha256 or UNSIGNED_BODY, **sums.headers(has_crc32=has_crc32), **headers}
+        given = {**sums.headers(has_crc32=has_crc32), **headers}
         lane = self._lanes.open_to(url.origin)
         was_used, before_bytes = lane.http.answered > 0, lane.passed_bytes
         try:

@@ -9,16 +9,16 @@ import os
 import time
 from collections.abc import Iterator
 
-from mpx.endpoints.s3.access import ConditionUnknown, S3Access
+from mpx.endpoints.s3.access import S3Access
 from mpx.endpoints.s3.beginning import continued, discard, new_upload
 from mpx.endpoints.s3.part_scheduler import PartScheduler, SendFile, SendPart
 from mpx.endpoints.s3.parts import WHOLE_BYTES, PartedFile, part_bytes_of
 from mpx.endpoints.s3.questions import S3Questions
 from mpx.endpoints.s3.refusals import NO_UPLOAD, S3Error
 from mpx.endpoints.s3.sending import Bytes, PartSender, Sums
-from mpx.endpoints.s3.stored_sums import TELL_SUMS
 from mpx.endpoints.s3.streaming import send_stream
 from mpx.endpoints.s3.uploads import StoredPart
+from mpx.endpoints.s3.whole_put import PLAIN, put_whole
 from mpx.endpoints.web.refusals import is_success
 from mpx.endpoints.web.reply import HttpReply
 from mpx.endpoints.web.url import WebUrl
@@ -34,14 +34,11 @@ from mpx.errors import (
     DestinationError,
     IntegrityError,
     Interrupted,
-    IsThere,
     MpxError,
     NoSpace,
     TransferTimeout,
 )
 from mpx.files.local_error import local_error
-
-_PLAIN = {"Content-Type": "application/octet-stream"}
 
 
 class S3UploadWorker(WebWorker):
@@ -142,36 +139,10 @@ class S3UploadWorker(WebWorker):
 
     def put_whole(self, file: FileTransfer, some: Bytes, sums: Sums) -> None:
         """Store an object in one request; raises what a refusal means."""
-        had_condition = self.s3.takes_conditions
-        reply = self._is_stored_before(file, some, sums) if self.s3.looks_before else None
-        if reply is None:
-            try:
-                reply = self._put_bytes(self.s3.url_of(file.final), some, sums)
-            except IsThere:
-                reply = self._is_stored_before(file, some, sums)
-                if reply is None:
-                    raise
-            except (ConditionUnknown, DestinationError) as error:
-                if not self.s3.is_to_ask_without(error, had_condition=had_condition):
-                    raise
-                self.put_whole(file, some, sums)  # having looked
-                return
+        reply = put_whole(self, file, some, sums)
         if self.verifies(file) and (proof := sums.proof(reply, file.named())):
             file.found_same(some.start, some.end, proof)
         self.keep_stored(file, some.size_bytes)
-
-    def _is_stored_before(self, file: FileTransfer, some: Bytes, sums: Sums) -> HttpReply | None:
-        """Return what tells that these bytes are stored: the answer to an attempt before may have been lost.
-
-        None where there is nothing, as far as we may know; raises IsThere for another object.
-        """
-        with self.asking_over_lane():
-            reply, _, url = self.questions.ask("HEAD", file.final, headers=TELL_SUMS)
-        if not is_success(reply):
-            return None
-        if reply.told_bytes != some.size_bytes or not sums.are_of(reply):
-            raise IsThere(str(url))
-        return reply
 
     def keep_stored(self, file: FileTransfer, size_bytes: int) -> None:
         """Note that an object is stored under its final name."""
@@ -181,9 +152,10 @@ class S3UploadWorker(WebWorker):
         """Tell whether a file is to be compared by checksum."""
         return file.sums.algorithm != "none"
 
-    def _put_bytes(self, url: WebUrl, some: Bytes, sums: Sums) -> HttpReply:
+    def put_bytes(self, url: WebUrl, some: Bytes, sums: Sums) -> HttpReply:
+        """See WholePutter."""
         self.was_tried = True
-        reply, body = self.sender.put(url, some, sums, _PLAIN, has_crc32=True)
+        reply, body = self.sender.put(url, some, sums, PLAIN, has_crc32=True)
         if S3Error(body).code or not is_success(reply):
             raise self.refusal(reply, body, url)
         self.opened()

@@ -1,11 +1,22 @@
 """Giving finished files at an SFTP server their sizes, times, modes and final names, as one group."""
 
+import stat
 from collections.abc import Callable, Sequence
 
 from mpx.endpoints.sftp import wire
-from mpx.endpoints.sftp.refusals import is_ok, is_unsupported
+from mpx.endpoints.sftp.refusals import is_missing, is_ok, is_unsupported
 from mpx.endpoints.sftp.session import HANDLES_LEFT, MOST_UNTOLD, Request, SftpSession, extended, request
-from mpx.endpoints.sftp.wire import LARGEST_SECONDS, Attributes, Code, Handle, Open, PacketKind, Reply, Status
+from mpx.endpoints.sftp.wire import (
+    LARGEST_SECONDS,
+    Attributes,
+    Code,
+    Described,
+    Handle,
+    Open,
+    PacketKind,
+    Reply,
+    Status,
+)
 from mpx.engine.endpoint import Commit, Stamp
 from mpx.errors import IsThere, MpxError, NotRenamed
 from mpx.files.partial_names import aside_name
@@ -24,6 +35,8 @@ class SftpCommit:
     ) -> None:
         """`refused` makes the error of a refusal of what was tried on a name."""
         self._extensions = session.extensions
+        # What gfal2 reaches may replace nothing, as SRM, which is known once it has been asked to.
+        self._may_put_aside = wire.POSIX_RENAME not in session.extensions or wire.GFAL in session.extensions
         self._at_once = max(1, (session.limits.handles or MOST_UNTOLD + HANDLES_LEFT) - HANDLES_LEFT)
         self._host = session.host
         self._ask = ask
@@ -44,12 +57,20 @@ class SftpCommit:
         renames = [(_replace if file.replaces else _rename)(file.partial, file.final) for file in in_one_step]
         replies = self._ask([*(each for _, each in stamps), *renames])  # in this order, so done in it
         refused = [file for (file, _), reply in zip(stamps, replies, strict=False) if not is_ok(reply)]
+        apart = [file for file in moved if file not in in_one_step]
+        done: list[Commit] = []
         for file, reply in zip(in_one_step, replies[len(stamps) :], strict=True):
-            if not is_ok(reply):
+            if is_ok(reply):
+                done.append(file)
+            elif is_unsupported(reply) and file.replaces:
+                apart.append(file)
+            else:
                 results[file] = self._not_renamed(file, reply)
-        for file in moved:
-            if file not in in_one_step:
-                results[file] = self.rename(file.partial, file.final)
+        for file in apart:
+            results[file] = self._put_in_place(file.partial, file.final)
+            if results[file] is None:
+                done.append(file)
+        self._remove_asides([file for file in done if file.was_tried])
         self._set_apart(
             [Stamp(file.final, file.modified_s, file.mode) for file in refused if results[file] is None], note
         )
@@ -61,7 +82,10 @@ class SftpCommit:
             (there,) = self._ask([request(PacketKind.LSTAT, wire.name(file.final))])
             if not isinstance(there, Status):
                 return IsThere(file.final)
-        return self._refused(refusal, "rename to", file.final)
+        error = self._refused(refusal, "rename to", file.final)
+        if file.was_tried and self._may_put_aside:
+            return self._brought_back(aside_name(file.partial, file.final), file.final, error)
+        return error
 
     def _sync(self, files: Sequence[Commit], results: dict[Commit, Exception | None]) -> None:
         """Sync and close files; those that cannot be opened beside the others, once these are closed."""
@@ -93,22 +117,45 @@ class SftpCommit:
         """Give a file another name, replacing what has it; return what kept it from that."""
         if wire.POSIX_RENAME in self._extensions:
             (reply,) = self._ask([_replace(name, other)])
-            return None if is_ok(reply) else self._refused(reply, "rename to", other)
+            if not is_unsupported(reply):
+                return None if is_ok(reply) else self._refused(reply, "rename to", other)
+        return self._put_in_place(name, other)
+
+    # --- servers that rename to no name that is taken, as by version 3 -----------------------------------
+
+    def _put_in_place(self, name: str, other: str) -> MpxError | None:
+        """Do as `rename`: what has the name is put aside, and removed at the end."""
         (first,) = self._ask([_rename(name, other)])
         if is_ok(first):
             return None
-        # Version 3 renames to no name that is taken: what has it is put aside, and removed at the end.
-        aside = aside_name(name, other)
+        aside, error = aside_name(name, other), self._refused(first, "rename to", other)
+        (old,) = self._ask([request(PacketKind.LSTAT, wire.name(other))])
+        if is_missing(old):  # which an attempt before may have put aside: nothing else is there of it
+            return self._brought_back(aside, other, error)
+        if isinstance(old, Described) and stat.S_ISDIR(old.attributes.mode or 0):
+            return error
         _, put = self._ask([request(PacketKind.REMOVE, wire.name(aside)), _rename(other, aside)])
         if not is_ok(put):
-            return self._refused(first, "rename to", other)
+            return error
         (second,) = self._ask([_rename(name, other)])
         if is_ok(second):
             self._ask([request(PacketKind.REMOVE, wire.name(aside))])
             return None
+        return self._brought_back(aside, other, self._refused(second, "rename to", other))
+
+    def _brought_back(self, aside: str, other: str, error: MpxError) -> MpxError:
+        """Give an old file its name again, if there is one; return the error of the new one as it is then."""
         (back,) = self._ask([_rename(aside, other)])
-        error = self._refused(second, "rename to", other)
-        return error if is_ok(back) else NotRenamed(f"{error}; the old file is now {aside}")
+        if is_ok(back):
+            return error
+        (left,) = self._ask([request(PacketKind.LSTAT, wire.name(aside))])
+        return error if is_missing(left) else NotRenamed(f"{error}; the old file is now {aside}")
+
+    def _remove_asides(self, files: Sequence[Commit]) -> None:
+        """Remove old files that an attempt before, which was cut off, has left aside."""
+        if self._may_put_aside:
+            asides = [aside_name(file.partial, file.final) for file in files]
+            self._ask([request(PacketKind.REMOVE, wire.name(aside)) for aside in asides])
 
     def set_times(self, folders: Sequence[Stamp], note: OnNote) -> None:
         """Give folders their times and modes; see Endpoint."""

@@ -146,6 +146,12 @@ class LanePool(TurnsForSessions[Lane, Lane]):
                 if shell is None:
                     raise
                 return self._added(shell)
+            except ConnectionLost:
+                if self.login.is_up:
+                    raise
+                with self._first_login:
+                    self.give_back(self._added(self._first(options)))
+                return self._added(self._started_shell(self.login.shared(), options))
         finally:
             self._is_opened()
 
@@ -184,7 +190,10 @@ class LanePool(TurnsForSessions[Lane, Lane]):
         return session
 
     def _further(self, options: LaneOptions) -> SftpSession:
-        """Open one more: in a connection of its own where it is to move data, else in the shared one."""
+        """Open one more: in a connection of its own where it is to move data, else in the shared one.
+
+        That may be gone while others have connections of their own: it is made anew.
+        """
 
         def alone() -> SftpSession:
             return self._started(self.login.alone(), options)
@@ -197,6 +206,11 @@ class LanePool(TurnsForSessions[Lane, Lane]):
             if options.moves_data or not (session := self._alone(alone)):
                 raise
             return session
+        except ConnectionLost:
+            if self.login.is_up:
+                raise
+            with self._first_login:
+                return self._first(options)
 
     def _alone(self, started: Callable[[], OneLane]) -> OneLane | None:
         """Open one in a connection of its own; None where that needs somebody who types, or fails."""

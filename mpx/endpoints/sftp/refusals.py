@@ -27,6 +27,11 @@ def is_missing(reply: Reply) -> bool:
     return isinstance(reply, Status) and reply.code == Code.NO_SUCH_FILE
 
 
+def is_denied(reply: Reply) -> bool:
+    """Tell whether a reply says that something is not permitted."""
+    return isinstance(reply, Status) and reply.code == Code.PERMISSION_DENIED
+
+
 def is_ok(reply: Reply) -> bool:
     """Tell whether what was asked for was done."""
     return not isinstance(reply, Status) or reply.code == Code.OK
@@ -43,7 +48,9 @@ def reason(reply: Reply) -> str:
         return "the answer makes no sense"
     known = {int(code): words for code, words in _WORDS.items()}.get(reply.code, f"code {reply.code}")
     told = shown(reply.message)[:_LONGEST_TOLD]
-    return known if told.lower() in _USUAL else f"{known} ({told})"
+    if told.lower() in _USUAL:
+        return known
+    return told if reply.code == Code.FAILURE else f"{known} ({told})"
 
 
 def refused(reply: Reply, host: str, what: str, name: str, kind: type[MpxError]) -> MpxError:
@@ -65,5 +72,6 @@ def cannot_store(reply: Reply, host: str, name: str, free_bytes: int | None) -> 
         return NoSpace(f"no space at {host} for {name}: {shown(reply.message)[:_LONGEST_TOLD]}; {_FREE_SOME}")
     if is_failure and free_bytes is not None and free_bytes < _LITTLE_BYTES:
         return NoSpace(f"no space at {host} for {name}: {format_size(free_bytes)} left there; {_FREE_SOME}")
-    quota = ", as it does where a quota is used up" if is_failure else ""
+    is_untold = is_failure and reason(reply) == _WORDS[Code.FAILURE]
+    quota = ", as it does where a quota is used up" if is_untold else ""
     return DestinationError(f"{host} cannot store {name}: {reason(reply)}{quota}")

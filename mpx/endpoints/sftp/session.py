@@ -133,7 +133,7 @@ class SftpSession:
         if version[0].number < wire.VERSION:
             raise ConnectionLost(f"{self.host} speaks version {version[0].number} of SFTP, which is too old")
         of_others = (wire.POSIX_RENAME, wire.FSYNC, wire.LIMITS, wire.STATVFS)
-        known = (*of_others, wire.CHECKSUM, wire.CONGESTION, wire.RTT, wire.SENDING)
+        known = (*of_others, wire.GFAL, wire.CHECKSUM, wire.CONGESTION, wire.RTT, wire.SENDING)
         self.extensions = frozenset(each for each in known if wire.offers(version[0], each))
         self.is_open_ssh = wire.POSIX_RENAME in self.extensions
         limits = [extended(wire.LIMITS)] if wire.LIMITS in self.extensions else []

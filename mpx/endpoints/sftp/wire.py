@@ -31,6 +31,7 @@ _OF_EXTENSION = {
     FSYNC: b"1",
     LIMITS: b"1",
     STATVFS: b"2",
+    GFAL: b"1",
     CHECKSUM: b"1",
     CONGESTION: b"1",
     RTT: b"1",

@@ -22,9 +22,10 @@ FILE_SYSTEM = 3005  # kXR_FSError
 
 _FULL = (3009, 3021)  # kXR_NoSpace, kXR_overQuota
 LOCKED = 3003  # kXR_FileLocked: another client writes it, or one that was lost a moment ago
+NOT_FOUND = 3011  # kXR_NotFound
 _CODES = {
     3010: Code.PERMISSION_DENIED,  # kXR_NotAuthorized
-    3011: Code.NO_SUCH_FILE,  # kXR_NotFound
+    NOT_FOUND: Code.NO_SUCH_FILE,
     3013: Code.OP_UNSUPPORTED,  # kXR_Unsupported
 }
 
@@ -78,8 +79,8 @@ def refusal(errno: int, message: str) -> Status:
     """Return what it means that a server refuses something. What is below a file does not exist."""
     is_below_file = errno == FILE_SYSTEM and "not a directory" in message
     code = Code.NO_SUCH_FILE if is_below_file else _CODES.get(errno, Code.FAILURE)
-    full = "no space left: " if errno in _FULL or "no space left" in message else ""
-    return Status(code, f"{full}{told(message)}")
+    is_untold = errno in _FULL and "no space left" not in message
+    return Status(code, f"{'no space left: ' if is_untold else ''}{told(message)}")
 
 
 def not_taken(error: Exception) -> Status:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.lanes import LaneOptions
-from mpx.endpoints.sftp.refusals import cannot_send, cannot_store, is_missing, is_ok, reason
+from mpx.endpoints.sftp.refusals import cannot_send, cannot_store, is_denied, is_missing, is_ok, reason
 from mpx.endpoints.sftp.session import STOP_INTERVAL_S, SftpSession, extended, request
-from mpx.endpoints.sftp.wire import Extended, PacketKind, Reply
+from mpx.endpoints.sftp.wire import Attributes, Described, Extended, Handle, Open, PacketKind, Reply
 from mpx.endpoints.xrootd.lanes import XrootdLanes
 from mpx.engine.carrier import CarrierContext
 from mpx.engine.file_transfer import FileTransfer
@@ -18,8 +18,8 @@ from mpx.engine.path_set import DEFAULT_PATH
 from mpx.engine.range_scheduler import RangeScheduler
 from mpx.engine.session_worker import Lost, SessionWorker
 from mpx.engine.stream import StreamTotals
-from mpx.errors import ConnectionLost, MpxError, ThirdPartyRefused, TransferTimeout
-from mpx.units import format_duration
+from mpx.errors import ConnectionLost, DestinationError, MpxError, NoSpace, ThirdPartyRefused, TransferTimeout
+from mpx.units import counted, format_duration
 
 MARKER_S = 3.0  # that pass until it is told how far a copy has come, at most
 REMOVE_S = 10.0  # that a server has to remove what is left, when nobody waits for more
@@ -102,7 +102,10 @@ class XrootdPairWorker(SessionWorker):
         self._left = file
         reply = self._copied(session, file)
         if not is_ok(reply):
-            self._refused(file, reply)
+            self._refused(session, file, reply)
+            return
+        if file.retried_sections and (why := self._why_short(session, file)):
+            self._scheduler.give_up(file, why)
             return
         self._left = None
         self._is_at(file.size_bytes)
@@ -142,18 +145,52 @@ class XrootdPairWorker(SessionWorker):
         self._told_bytes = size_bytes
         self.context.events.inbound.set()  # this way of copying works
 
-    def _refused(self, file: FileTransfer, reply: Reply) -> None:
-        """Give a file up; raises what concerns all, or may be tried again."""
+    def _refused(self, session: SftpSession, file: FileTransfer, reply: Reply) -> None:
+        """Give a file up; raises what concerns all, or may be tried again.
+
+        What the destination would not store from us either is no reason for another way.
+        """
         if is_missing(reply):
             self._scheduler.give_up(file, cannot_send(reply, self._source.name, file.source))
             return
         error = cannot_store(reply, self._destination.name, file.final, None)
-        if not self.context.events.inbound.is_set():
+        if isinstance(error, NoSpace):
+            raise error
+        is_first = not self.context.events.inbound.is_set()
+        if is_first and not (is_denied(reply) and self._denies_us(session, file)):
             raise ThirdPartyRefused(
                 f"{self._destination.name} cannot read {file.source} from {self._source.name}: "
                 f"{reason(reply)}"
             )
         self._scheduler.give_up(file, error)
+
+    def _why_short(self, session: SftpSession, file: FileTransfer) -> DestinationError | None:
+        """Return what is wrong with a file of which the destination has stored less than it says, twice."""
+        (told,) = session.ask([request(PacketKind.LSTAT, wire.name(file.partial))])
+        stored_bytes = told.attributes.size_bytes if isinstance(told, Described) else None
+        if stored_bytes is None or stored_bytes >= file.size_bytes:
+            return None
+        return DestinationError(
+            f"{self._destination.name} says that it has copied {file.source}, and has stored {stored_bytes} "
+            f"of {counted(file.size_bytes, 'byte')}, as where no space is left; look there"
+        )
+
+    @staticmethod
+    def _denies_us(session: SftpSession, file: FileTransfer) -> bool:
+        """Tell whether the destination does not permit us to store a file, from wherever it comes.
+
+        Not of one that is there by its final name, which this might change.
+        """
+        if file.partial == file.final:
+            return False
+        flags = wire.u32(Open.WRITE | Open.CREATE)
+        asked = wire.name(file.partial), flags, wire.attributes(Attributes())
+        (opened,) = session.ask([request(PacketKind.OPEN, *asked)])
+        if not isinstance(opened, Handle):
+            return is_denied(opened)
+        session.ask([request(PacketKind.CLOSE, opened.value)])
+        session.ask([request(PacketKind.REMOVE, wire.name(file.partial))])
+        return False
 
     def _remove(self, file: FileTransfer) -> None:
         """Remove what an attempt has left, which is ours, as its name tells."""

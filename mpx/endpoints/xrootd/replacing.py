@@ -1,16 +1,33 @@
-"""Gives a file its name at a cluster, where another server of it may have an older file of that name.
+"""Gives a file its name at a cluster, where other servers of it may have an older file of that name.
 
 The head leads to one server that has what is renamed, and knows nothing of the others then. So these are
-asked for first, and what they have is removed once the new file has the name.
+asked for first. Each of their files is put aside before the new one has the name, and removed under its other
+name after that. So what is removed is never the new file, whatever is answered, and however late:
+
+- Servers may share their storage, so that all have the old file, and each has the new one, too. One that has
+  the same partial file is left alone, as the rename replaces its file. But one may say for a minute that a
+  file is missing which another has made (NFS remembers that): then the old file is put aside there, and the
+  new one takes its name all the same. Were the old one removed by its name once the new file has that, the
+  new one would be.
+- Heads are not believed: nothing is done at a server that does not say itself that it is of this cluster (see
+  clusters.py), nor where it leads (see data_server.py). To have the head remove the old files is no way out,
+  as the library goes wherever a head leads, and one of shared storage leads in a circle.
+
+Whoever is killed between both steps leaves no file of that name, but the partial one, which the next copy
+goes on with, and the old one beside it (see aside_name).
 """
 
+import queue
 import threading
+from collections.abc import Iterable
 from typing import Any
 
-from XRootD import client
 from XRootD.client.flags import QueryCode
 
 from mpx.endpoints.xrootd import meaning
+from mpx.endpoints.xrootd.clusters import plain_address
+from mpx.endpoints.xrootd.data_server import DataServer, is_missing
+from mpx.files.partial_names import aside_name
 
 PREFERS_NAMES = 0x0100  # kXR_prefname, of `locate` alone: certificates are for names
 _KNOWN_WITHIN_S = 60.0
@@ -21,9 +38,12 @@ class Replacing:
     """For any thread. `url`: of the server, which is asked at once whether it leads to others."""
 
     def __init__(self, url: str, server: Any) -> None:
-        self._scheme, self._server = url.partition("://")[0], server
+        self._scheme, _, self._head = url.rstrip("/").partition("://")
+        self._server = server
         self._is_known = threading.Event()
         self._leads = False
+        self._lock = threading.Lock()  # of `_data_servers`
+        self._data_servers: dict[str, DataServer] = {}  # by HOST:PORT
         if not server.query(QueryCode.CONFIG, "role", callback=self._answered).ok:
             self._is_known.set()
 
@@ -40,20 +60,113 @@ class Replacing:
 
     def rename(self, name: str, other: str) -> Any:
         """Return the status of all of it; waits for the servers."""
-        here, before = self._places(name), self._places(other)
-        status, _ = self._server.mv(name, other)
+        here = self._place(name)
+        places = self._places(other) if here else {}
+        places.pop(plain_address(here), None)
+        if not places:  # a head that leads nowhere knows all that it has itself
+            return self._server.mv(name, other)[0]
+        server = self._at(here)
+        status, new = server.stat(name)
         if not status.ok:
             return status
-        for place in sorted(before - here) if here else ():
-            there = client.FileSystem(f"{self._scheme}://{place}/")
-            removed, _ = there.rm(other)
-            # Heads of other storage may rename everywhere: those that they name have no such file.
-            if not removed.ok and there.stat(other)[0].ok:
-                told = meaning.told(removed.message)
-                return meaning.Failed(f"{place} has an older file of that name, which stays: {told}")
-        return status
+        old = _OldFiles(other, aside_name(name, other))
+        refusal = (
+            old.find(map(self._at, sorted(places.values())), (name, new), self._head, here) or old.put_aside()
+        )
+        if refusal:
+            return old.put_back(refusal)
+        status = server.move(name, other)
+        if not status.ok:  # where no answer came it may have the name, and what is put back would take it
+            return old.put_back(status) if status.code == meaning.ERROR_RESPONSE else status
+        refusal = _lost(server, other, new.size) or old.remove() or _lost(server, other, new.size)
+        return refusal or status
 
-    def _places(self, name: str) -> set[str]:
-        """Return the servers that have a name, as far as the head knows."""
+    def _place(self, name: str) -> str:
+        """Return the HOST:PORT that the head leads to for a name; empty where it leads nowhere."""
+        answers: queue.SimpleQueue[tuple[Any, Any, Any]] = queue.SimpleQueue()
+        if not self._server.stat(name, callback=lambda *answer: answers.put(answer)).ok:
+            return ""
+        status, _, hosts = answers.get()
+        urls = [each.url for each in hosts or ()]
+        return f"{urls[-1].hostname}:{urls[-1].port}" if status.ok and len(urls) > 1 else ""
+
+    def _places(self, name: str) -> dict[str, str]:
+        """Return the HOST:PORT of each server that has a name, as the head says; by how it is compared."""
         status, found = self._server.deeplocate(name, PREFERS_NAMES)
-        return {each.address for each in found} if status.ok and found is not None else set()
+        told = [each.address for each in found] if status.ok and found is not None else []
+        return {plain_address(each): each for each in told}
+
+    def _at(self, address: str) -> DataServer:
+        with self._lock:
+            if address not in self._data_servers:
+                self._data_servers[address] = DataServer(self._scheme, address)
+            return self._data_servers[address]
+
+
+class _OldFiles:
+    """The files of a name that are to be replaced at other servers than the one with the new file."""
+
+    def __init__(self, name: str, aside: str) -> None:
+        self._name, self._aside = name, aside
+        self._found: list[DataServer] = []
+        self._put: list[DataServer] = []
+
+    def find(self, servers: Iterable[DataServer], new: tuple[str, Any], head: str, here: str) -> Any:
+        """Find out which may be told to, and do not have the `new` file, too; return a refusal.
+
+        `new`: its name, and what is known of it `here`, where it was uploaded to.
+        """
+        name, known = new
+        for server in servers:
+            status, found = server.stat(name)
+            if status.ok and (found.size, found.modtime) == (known.size, known.modtime):
+                continue
+            if not status.ok and not is_missing(status):
+                return self._refusal(server, f"and cannot be asked: {meaning.told(status.message)}")
+            if not server.is_of(head, here):
+                return self._refusal(
+                    server,
+                    f"as {head} says, but names another cluster, or none, so nothing is removed; "
+                    f"remove {self._name} there yourself, or copy to another name",
+                )
+            self._found.append(server)
+        return None
+
+    def put_aside(self) -> Any:
+        """Give each another name; return a refusal."""
+        for server in self._found:
+            moved = server.move(self._name, self._aside)
+            if moved.ok:
+                self._put.append(server)
+            elif not is_missing(server.stat(self._name)[0]):
+                return self._refusal(server, f"which stays: {meaning.told(moved.message)}")
+        return None
+
+    def put_back(self, refusal: Any) -> Any:
+        """Give each its name again; return the refusal, and what was not put back."""
+        left = [each.address for each in self._put if not each.move(self._aside, self._name).ok]
+        if not left:
+            return refusal
+        told = meaning.told(refusal.message)
+        return meaning.Failed(f"{told}; the older file is now {self._aside} at {', '.join(left)}")
+
+    def remove(self) -> Any:
+        """Remove each; return a refusal."""
+        for server in self._put:
+            removed = server.remove(self._aside)
+            if not removed.ok and not is_missing(server.stat(self._aside)[0]):
+                told = meaning.told(removed.message)
+                return self._refusal(server, f"now as {self._aside}, which stays: {told}")
+        return None
+
+    def _refusal(self, server: DataServer, why: str) -> meaning.Failed:
+        return meaning.Failed(f"{server.address} has an older file of that name, {why}")
+
+
+def _lost(server: DataServer, name: str, size_bytes: int) -> Any:
+    """Return a refusal where a server does not have what it has just given a name."""
+    status, found = server.stat(name)
+    if status.ok and found.size == size_bytes:
+        return None
+    has = f"{found.size} of {size_bytes} bytes" if status.ok else f"nothing ({meaning.told(status.message)})"
+    return meaning.Failed(f"{server.address} has renamed it, and now has {has} of that name; copy it again")

@@ -106,7 +106,6 @@ class XrootdStorage:
 
     def close(self) -> None:
         """See Storage."""
-        self._copies.stop()
         with self._lock:
             files, self._files = list(self._files.values()), {}
         left = threading.Semaphore(0)

@@ -20,7 +20,6 @@ class ThirdPartyCopies:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._copied_bytes: dict[str, int] = {}
-        self._are_over = False
 
     def begin(self, source: str, destination: str, ended: Ended) -> None:
         """Have a file copied from URL to URL, in a thread; the library waits for the end of it."""
@@ -32,11 +31,6 @@ class ThirdPartyCopies:
         """Return how many bytes of one have arrived, as far as its server has told."""
         with self._lock:
             return self._copied_bytes.get(destination, 0)
-
-    def stop(self) -> None:
-        """Have all of them cancelled, as nobody waits for them any more."""
-        with self._lock:
-            self._are_over = True
 
     def _run(self, source: str, destination: str, ended: Ended) -> None:
         process = client.CopyProcess()
@@ -54,18 +48,14 @@ class ThirdPartyCopies:
                 status, _ = process.run(_Watched(self, destination))
         except Exception as error:  # of what the binding does not take, or cannot read
             status = meaning.Failed(str(error))
+        with self._lock:
+            self._copied_bytes.pop(destination, None)
         ended(status)
 
     def note(self, destination: str, size_bytes: int) -> None:
         """Take how far one has come."""
         with self._lock:
             self._copied_bytes[destination] = size_bytes
-
-    @property
-    def are_over(self) -> bool:
-        """Whether all are to end."""
-        with self._lock:
-            return self._are_over
 
 
 class _Watched:
@@ -85,5 +75,5 @@ class _Watched:
         self._copies.note(self._destination, copied_bytes)
 
     def should_cancel(self, _number: int) -> bool:
-        """Tell whether it is to end."""
-        return self._copies.are_over
+        """Tell that it is to go on: whoever stops it ends this process, which its destination sees."""
+        return False

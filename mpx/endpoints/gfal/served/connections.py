@@ -3,66 +3,92 @@
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable
 
 _FOLDER = "/proc/self/fd"
 _OF_NETWORKS = (socket.AF_INET, socket.AF_INET6)
 
 
 class ForeignConnections:
-    """Used by one thread at a time. `congestion`: of what is opened; empty: the kernel's choice."""
+    """May be used from any thread."""
 
     def __init__(self) -> None:
-        self.congestion = ""
-        self._set: dict[str, str] = {}  # by socket
-        self._counted: dict[str, tuple[int, int]] = {}  # bytes that were acknowledged, and received
-        self._before = 0, 0
+        self._guard = threading.Lock()  # guards the rest
+        self._congestion = ""  # of what is opened; empty: the kernel's choice
+        self._set: dict[str, str] = {}  # by socket, of those that are open
+        self._counted: dict[str, tuple[int, int]] = {}  # bytes acknowledged, and received, of those
+        self._of_closed = self._before = (0, 0)
 
     def begin(self, congestion: str = "") -> None:
         """Count from now on, and have what is opened from now on use another congestion control."""
-        self.look()
-        self._before, self.congestion = self._all, congestion
+        with self._guard:
+            self._look()
+            self._before, self._congestion = self._all, congestion
 
     def look(self) -> None:
         """Look at all that there are now."""
-        from mpx.net.tcp_info import tcp_info
-
-        for name, connection in _connections():
-            with contextlib.closing(connection):
-                if info := tcp_info(connection):
-                    self._counted[name] = info.bytes_acked, info.bytes_received
-                if self.congestion and self._set.get(name) != self.congestion:
-                    self._set[name] = self.congestion
-                    with contextlib.suppress(OSError):  # it has been looked at whether it may
-                        connection.setsockopt(
-                            socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.congestion.encode()
-                        )
+        with self._guard:
+            self._look()
 
     @property
     def totals(self) -> tuple[int, int]:
         """Bytes that were acknowledged, and received, as far as was looked."""
-        (sent, got), (sent_before, got_before) = self._all, self._before
+        with self._guard:
+            (sent, got), (sent_before, got_before) = self._all, self._before
         return sent - sent_before, got - got_before
 
     @property
     def _all(self) -> tuple[int, int]:
-        return sum(sent for sent, _ in self._counted.values()), sum(got for _, got in self._counted.values())
+        return _sum([self._of_closed, *self._counted.values()])
 
+    def _look(self) -> None:
+        from mpx.net.tcp_info import tcp_info
 
-def _connections() -> Iterator[tuple[str, socket.socket]]:
-    """Yield the TCP connections of this process by their names; whoever takes one closes it."""
-    for fd in os.listdir(_FOLDER):
-        with contextlib.suppress(OSError):  # it is closed by now, or not connected
-            name = os.readlink(f"{_FOLDER}/{fd}")
-            if not name.startswith("socket:"):
+        there = _sockets()
+        closed = [self._counted.pop(name) for name in self._counted.keys() - there.keys()]
+        self._of_closed = _sum([self._of_closed, *closed])
+        self._set = {name: congestion for name, congestion in self._set.items() if name in there}
+        for name, fd in there.items():
+            if (connection := _connection(name, fd)) is None:
                 continue
-            found = socket.socket(fileno=os.dup(int(fd)))
-            try:
-                is_one = found.family in _OF_NETWORKS and found.type == socket.SOCK_STREAM
-                is_one = is_one and bool(found.getpeername())
-            except OSError:
-                is_one = False
-            if is_one:
-                yield name, found
-            else:
-                found.close()
+            with contextlib.closing(connection):
+                if info := tcp_info(connection):
+                    self._counted[name] = info.bytes_acked, info.bytes_received
+                if self._congestion and self._set.get(name) != self._congestion:
+                    self._set[name] = self._congestion
+                    with contextlib.suppress(OSError):  # it has been looked at whether it may
+                        connection.setsockopt(
+                            socket.IPPROTO_TCP, socket.TCP_CONGESTION, self._congestion.encode()
+                        )
+
+
+def _sum(moved: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    sent, got = zip(*moved, strict=True)
+    return sum(sent), sum(got)
+
+
+def _sockets() -> dict[str, int]:
+    """Return the sockets of this process by their names."""
+    found: dict[str, int] = {}
+    for fd in os.listdir(_FOLDER):
+        with contextlib.suppress(OSError):  # it is closed by now
+            name = os.readlink(f"{_FOLDER}/{fd}")
+            if name.startswith("socket:"):
+                found[name] = int(fd)
+    return found
+
+
+def _connection(name: str, fd: int) -> socket.socket | None:
+    """Return a TCP connection, which whoever takes it closes; None where it is none, or closed by now."""
+    with contextlib.suppress(OSError):
+        found = socket.socket(fileno=os.dup(fd))
+        try:
+            is_one = found.family in _OF_NETWORKS and found.type == socket.SOCK_STREAM
+            is_same = os.readlink(f"{_FOLDER}/{found.fileno()}") == name
+            if is_one and is_same and found.getpeername():
+                return found
+        except OSError:
+            pass
+        found.close()
+    return None

@@ -108,18 +108,18 @@ class GfalJob:
 
 
 def sum_job(
-    reading: KeptContext, context: Any, url: str, algorithm: str, connections: ForeignConnections
+    reading: KeptContext, context: Any, url: str, name: str, algorithm: str, connections: ForeignConnections
 ) -> GfalJob:
     """Begin to have a checksum computed of a file; where the server does not, the file is read.
 
-    `context` is asked for it, and no data pass it; `reading`: for what is read.
+    `context` is asked for it, and no data pass it; `reading`: for what is read; `name`: that is in the URL.
     """
 
     def work(job: GfalJob, context: Any) -> str:
         try:
             return str(context.checksum(url, algorithm.upper()))
         except gfal2.GError as error:
-            if trouble(error.code, str(error.message)) in _NOT_READ_BACK:
+            if trouble(error.code, str(error.message), [name]) in _NOT_READ_BACK:
                 raise
         try:
             return _read(job, reading.of(algorithm), url, algorithm)

@@ -6,7 +6,7 @@ Data move by copies of whole files, an extension: `wire.GFAL`.
 import itertools
 import stat
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -44,6 +44,7 @@ ENDS_WITHIN_S = 2.0  # with what is under way
 _DONE = Status(Code.OK)
 _UNSUPPORTED = Status(Code.OP_UNSUPPORTED, "gfal2 is not asked for that")
 _IS_FOLDER = Status(Code.FAILURE, "a folder has that name")
+_REPLACES_NOTHING = Status(Code.OP_UNSUPPORTED, "the server renames to no name that is taken, as SRM does")
 _IS_THERE = Status(Code.FAILURE, "a file has that name")
 _OTHER_NAME = Status(
     Code.FAILURE,
@@ -87,7 +88,7 @@ class GfalStorage:
             do = does.get(asked.kind)
             reply = do(asked) if do else _UNSUPPORTED
         except gfal2.GError as error:
-            reply = self._refused(error)
+            reply = self._refused(error, (_text(asked.subject), _text(asked.other)))
         except (UnicodeError, ValueError, TypeError) as error:
             reply = Status(Code.FAILURE, f"gfal2 does not take that, or cannot tell it: {error}")
         answer(reply)
@@ -152,7 +153,7 @@ class GfalStorage:
         old, new = self._url(asked.subject), self._url(asked.other)
         replaces = asked.extension == wire.POSIX_RENAME
         if is_web(self._settings.server) or not replaces:
-            there = self._kind(new)
+            there = self._kind(asked.other)
             if there is not None and stat.S_ISDIR(there):
                 return _IS_FOLDER  # which some web servers replace, with all that is in it
             if there is not None and not replaces:
@@ -160,18 +161,18 @@ class GfalStorage:
         try:
             self._context.rename(old, new)
         except gfal2.GError as error:
-            if not replaces or trouble(error.code, str(error.message)) is not Trouble.THERE:
+            names = _text(asked.subject), _text(asked.other)
+            if not replaces or trouble(error.code, str(error.message), names) is not Trouble.THERE:
                 raise
-            self._context.unlink(new)  # SRM replaces nothing
-            self._context.rename(old, new)
+            return _REPLACES_NOTHING
         return _DONE if self._is_named(asked.other) else _OTHER_NAME
 
-    def _kind(self, url: str) -> int | None:
+    def _kind(self, name: bytes) -> int | None:
         """Return the mode of what has a name; None: nothing has it."""
         try:
-            return int(self._context.stat(url).st_mode)
+            return int(self._context.stat(self._url(name)).st_mode)
         except gfal2.GError as error:
-            if trouble(error.code, str(error.message)) is not Trouble.MISSING:
+            if trouble(error.code, str(error.message), [_text(name)]) is not Trouble.MISSING:
                 raise
             return None
 
@@ -180,14 +181,10 @@ class GfalStorage:
         server, url = self._settings.server, self._url(name)
         if not is_web(server) or url == f"{server}{_text(name)}":
             return True
-        try:
-            self._context.stat(url)
-        except gfal2.GError as error:
-            if trouble(error.code, str(error.message)) is not Trouble.MISSING:
-                raise
-            self._context.unlink(url_of(server, url.removeprefix(server)))
-            return False
-        return True
+        if self._kind(name) is not None:
+            return True
+        self._context.unlink(url_of(server, url.removeprefix(server)))
+        return False
 
     # --- what takes long -------------------------------------------------------------------------------
 
@@ -197,8 +194,8 @@ class GfalStorage:
         if what == b"copy":
             self._job = copy_job(self._copying, CopyOrder(**loaded(rest)), self._connections)
         elif what in (b"adler32", b"md5"):
-            url, algorithm = self._url(rest), what.decode()
-            self._job = sum_job(self._reading, self._context, url, algorithm, self._connections)
+            url, name, algorithm = self._url(rest), _text(rest), what.decode()
+            self._job = sum_job(self._reading, self._context, url, name, algorithm, self._connections)
         if self._job is None:
             return Status(Code.FAILURE, "nothing is under way")
         if what == b"cancel":
@@ -206,13 +203,13 @@ class GfalStorage:
         self._job.wait(WATCHED_S)
         return Extended(dumped(self._job.state()))
 
-    def _refused(self, error: Any) -> Status:
+    def _refused(self, error: Any, names: Sequence[str]) -> Status:
         """Return what a refusal means; does not return where there is no server any more."""
         message = str(error.message)
-        found = trouble(error.code, message)
+        found = trouble(error.code, message, names)
         if found in _ENDINGS:
-            self._lost(_ENDINGS[found], explained(message))
-        return status(error.code, message)
+            self._lost(_ENDINGS[found], explained(message, names))
+        return status(error.code, message, names)
 
 
 def _text(name: bytes) -> str:

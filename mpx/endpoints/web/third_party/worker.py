@@ -23,6 +23,7 @@ from mpx.engine.stream import StreamTotals
 from mpx.errors import (
     AuthenticationError,
     ConnectionLost,
+    DestinationError,
     IsThere,
     MpxError,
     NoSpace,
@@ -31,6 +32,8 @@ from mpx.errors import (
 )
 
 SHORTEST_SPREAD_S = 0.2
+_DENIED = (401, 403)  # as XRootD answers COPY where a folder may not be written in
+_FULL = "no space left"  # in what a server says of its own disk, in lower case
 REMOVE_S = 10.0  # that a server has to remove what is left, when nobody waits for more
 
 
@@ -183,7 +186,11 @@ class WebPairWorker(WebWorker):
             return IsThere(str(self._way.destination.url_of(file.final)))
         if isinstance(error, (NoSpace, ServerBusy, TransferTimeout)):
             raise error
+        if self._way.is_pull and refusal.status is None and _FULL in refusal.text.lower():
+            raise NoSpace(f"{refusal.text}; free some and copy the same SRC to the same DST again")
         if not self.context.events.inbound.is_set():
+            if denied := self._why_denied(refusal, file):
+                return denied
             if refusal.is_unexplained and not file.failures and self._told_of_partial(file):
                 raise ConnectionLost(refusal.text)  # after some of it: this way may work next time
             raise ThirdPartyRefused(refusal.text)
@@ -199,6 +206,23 @@ class WebPairWorker(WebWorker):
                 raise ThirdPartyRefused(refusal.text)
             return self._way.error_there(refusal.text)
         raise ConnectionLost(refusal.text)
+
+    def _why_denied(self, refusal: CopyRefusal, file: FileTransfer) -> MpxError | None:
+        """Return why the destination stores a file from nobody, so that no other way is tried; None: it may.
+
+        Not of one that is there by its final name, which this might change.
+        """
+        is_of_destination = self._way.is_pull and refusal.own_status in _DENIED
+        if not is_of_destination or file.partial == file.final:
+            return None
+        url, destination = self._way.destination.url_of(file.partial), self._way.destination
+        with self._destination.ask("PUT", url) as (reply, asked):
+            error = (
+                None if is_success(reply) else destination.refused(reply, asked, "store", DestinationError)
+            )
+        if error is None:
+            self._remove_partial(file)
+        return error if isinstance(error, DestinationError) and not error.may_retry else None
 
     def _remove_local_copy(self, file: FileTransfer) -> None:
         """Remove what a server has made that knows no others: a copy within itself."""
