@@ -132,6 +132,6 @@ def test_a_token_that_expires_on_the_way(here: Path, root_site: Site, server: Xr
         api.copy(str(here / "tree"), root_site.url_of("tree"), options)
     keep(given, server.issuer.token())
     report = api.copy(str(here / "tree"), root_site.url_of("tree"), options)
-    assert 0 < report.files.moved < FILES
+    assert 0 < report.files.moved <= FILES  # all of them where a busy machine brought none before
     for i in range(FILES):
         assert (root_site.folder / f"tree/{i}").read_bytes() == (here / f"tree/{i}").read_bytes()
