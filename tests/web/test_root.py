@@ -109,7 +109,7 @@ def test_a_server_without_the_file(here: Path, root_site: Site) -> None:
 def test_nobody_is_there(root_site: Site) -> None:
     port = free_ports(1)[0]
     ended = mpx_there("list", f"root://localhost:{port}//x")
-    refused(ended, 6, "localhost", f"port {port}", "the connection is refused")
+    refused(ended, 6, f"localhost:{port}, by XRootD", "the connection is refused")
 
 
 def test_names_that_are_no_utf_8(here: Path, root_site: Site) -> None:
