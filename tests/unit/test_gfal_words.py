@@ -262,6 +262,7 @@ def test_a_full_disk_says_what_to_do() -> None:
         JobState(is_over=True, code=errno.ENOSPC, message="No space left on device"),
         "host",
         "x",
+        names=(),
         default=SourceError,
     )
     assert isinstance(found, NoSpace)

@@ -29,7 +29,11 @@ class GfalSettings:
 
 def parse_settings(text: str) -> GfalSettings:
     """Read what `text` makes."""
-    return GfalSettings(**json.loads(text))
+    found: dict[str, Any] = json.loads(text)  # which has no tuples
+    for name in ("reads", "writes"):
+        if found[name] is not None:
+            found[name] = tuple(found[name])
+    return GfalSettings(**found)
 
 
 @dataclass(frozen=True, slots=True)
