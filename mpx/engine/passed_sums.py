@@ -26,8 +26,8 @@ class PassedSums:
     def __init__(self, algorithm: str, by: str) -> None:
         self.algorithm, self.by = algorithm, by
         self._lock = threading.Lock()  # guards all below
-        self._stretches: dict[int, tuple[int, int]] = {}  # start: (end, sum), none beyond its section
-        self._starts: dict[int, int] = {}  # end: start
+        # By section, as a file may have thousands: start -> (end, sum). None goes beyond its section.
+        self._sections: dict[int, dict[int, tuple[int, int]]] = {}
         self._whole: Digest | None = None  # a hash, of [0, _whole_end)
         self._whole_end = 0
 
@@ -59,15 +59,17 @@ class PassedSums:
                 self._add(start, end, int.from_bytes(digest.digest(), "big"))
 
     def _add(self, start: int, end: int, value: int) -> None:
+        """Count a stretch, and join it with what it touches in its section."""
         self._forget(start, end)
+        stretches = self._sections.setdefault(start // SECTION_BYTES, {})
         combine = _COMBINE[self.by]
-        if start % SECTION_BYTES and start in self._starts:
-            before = self._starts.pop(start)
-            value, start = combine(self._stretches.pop(before)[1], value, end - start), before
-        if end % SECTION_BYTES and end in self._stretches:
-            after, its_sum = self._stretches.pop(end)
+        before = next((begin for begin, (finish, _) in stretches.items() if finish == start), None)
+        if before is not None:
+            value, start = combine(stretches.pop(before)[1], value, end - start), before
+        if end in stretches:
+            after, its_sum = stretches.pop(end)
             value, end = combine(value, its_sum, after - end), after
-        self._stretches[start], self._starts[end] = (end, value), start
+        stretches[start] = end, value
 
     def forget(self, start: int, end: int) -> None:
         """See Running."""
@@ -77,9 +79,11 @@ class PassedSums:
                 self._whole, self._whole_end = None, -1
 
     def _forget(self, start: int, end: int) -> None:
-        for begin, (finish, _) in list(self._stretches.items()):
-            if begin < end and start < finish:
-                del self._stretches[begin], self._starts[finish]
+        for section in range(start // SECTION_BYTES, -(-end // SECTION_BYTES)):
+            stretches = self._sections.get(section, {})
+            for begin, (finish, _) in list(stretches.items()):
+                if begin < end and start < finish:
+                    del stretches[begin]
 
     def hex(self, start: int, end: int, fd: int | None, stop: Stop) -> str:  # noqa: ARG002  nothing is read
         """Return the checksum `by` of [start, end); raises Unread where not all of it passed."""
@@ -90,7 +94,8 @@ class PassedSums:
                 return self._whole.digest().hex()
             position, value = start, 0
             while position < end:
-                last, its_sum = self._stretches.get(position, (end + 1, 0))
+                stretches = self._sections.get(position // SECTION_BYTES, {})
+                last, its_sum = stretches.get(position, (end + 1, 0))
                 if last > end:
                     raise Unread
                 is_first = position == start
