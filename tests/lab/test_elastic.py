@@ -50,7 +50,7 @@ ELASTIC = """
     near, far = folder / "near.bin", root / "far.bin"
     up = "{direction}" == "up"
     given, wanted = (near, far) if up else (far, near)
-    content = random_bytes(SIZE)
+    content = os.urandom(SIZE)
     given.write_bytes(content)
     tuner_choice.tuner_for = lambda *_: Script()
     with StockServer(root) as server:

@@ -16,7 +16,7 @@ FULL = """
     folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
     (folder / "far").mkdir()
     near, far = folder / "near", folder / "far" / "file"
-    (near if direction == "up" else far).write_bytes(random_bytes(120_000_000))
+    (near if direction == "up" else far).write_bytes(os.urandom(120_000_000))
     link = wan("src", "dst", 50_000_000, 0.03)
     with Lab.up(Topology("one", ("src",), ("dst",), (link,)), "share") as lab:
         src, dst = lab.host("src"), lab.host("dst")

@@ -180,7 +180,7 @@ STEERED = """
     from mpx_lab.topologies import named
 
     folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    (folder / "file").write_bytes(random_bytes(50_000_000))
+    (folder / "file").write_bytes(os.urandom(50_000_000))
     (folder / "far").mkdir()
     with Lab.up(named("thesis-a"), "simulated", controller=OWN) as lab:
         src, dst = lab.host("src"), lab.host("dst")
@@ -210,7 +210,7 @@ COPY = """
     from mpx_lab.topology import Topology, wan
 
     folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
-    (folder / "file").write_bytes(random_bytes(1_000_000))
+    (folder / "file").write_bytes(os.urandom(1_000_000))
     (folder / "far").mkdir()
     print(not mptcp.why_not(), not mptcp.why_not(socket.AF_INET6))
     link = wan("src", "dst", 100_000_000, 0.01)

@@ -55,7 +55,7 @@ def test_what_is_unverified_stands_beneath_the_summary(capsys: pytest.CaptureFix
     report.begin(10)
     report.moved(10, 0)
     assert summary(report, verbose=False).startswith("copied 1 of 1 files")
-    tell_unverified(report)
+    tell_unverified(report, verbose=False)
     assert capsys.readouterr().out == "unverified: no checksums\n"
 
 
