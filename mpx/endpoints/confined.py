@@ -10,7 +10,7 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 # <linux/landlock.h>, the same numbers on all architectures:
@@ -32,6 +32,11 @@ _SYSTEM = (
     *("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"),
 )
 _DEVICES = ("/dev/null",)
+_OF_GRID = (
+    "/etc/grid-security",
+    "/etc/grid-security/certificates",
+    "/etc/resolv.conf",
+)  # links, at many sites
 _NAMING = (
     "X509_",
     "XRD",
@@ -82,19 +87,30 @@ def needed(environment: Mapping[str, str]) -> list[Path]:
     Credentials are where libraries look for them, and what variables name.
     """
     user = os.geteuid()
-    found = [Path(name) for name in (*_SYSTEM, sys.prefix, sys.base_prefix, *filter(None, sys.path))]
+    credentials = [Path(name) for name in _OF_GRID]
     with contextlib.suppress(RuntimeError):  # an account that nobody knows, as in containers
-        found += [Path.home() / name for name in _OF_HOME]
+        credentials += [Path.home() / name for name in _OF_HOME]
     for name, value in environment.items():
         if name.upper().startswith(_NAMING):  # `FILE:/tmp/x`, too, and several with colons between
-            found += [Path(each) for each in value.split(":") if each]
+            credentials += [Path(each) for each in value.split(":") if each]
     runtime = environment.get("XDG_RUNTIME_DIR")
-    found += [Path(folder) / f"bt_u{user}" for folder in (runtime, "/tmp") if folder]
-    return [*found, Path(f"/tmp/x509up_u{user}"), *Path("/tmp").glob(f"krb5cc_{user}*")]
+    credentials += [Path(folder) / f"bt_u{user}" for folder in (runtime, "/tmp") if folder]
+    credentials += [Path(f"/tmp/x509up_u{user}"), *Path("/tmp").glob(f"krb5cc_{user}*")]
+    found = [Path(name) for name in (*_SYSTEM, sys.prefix, sys.base_prefix, *filter(None, sys.path))]
+    return [*found, *credentials, *(target for each in credentials for target in _led_to(each))]
+
+
+def _led_to(folder: Path) -> Iterator[Path]:
+    """Yield what the links in a folder lead to, as a rule counts for where a file is."""
+    with contextlib.suppress(OSError):  # no folder, or not ours
+        for entry in os.scandir(folder):
+            if entry.is_symlink():
+                yield Path(os.path.realpath(entry.path))
 
 
 def _allow(rules: int, name: str | Path, rights: int) -> None:
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+    """Add a rule; what cannot be opened, or is no file, needs none."""
+    with contextlib.suppress(OSError):
         fd = os.open(name, os.O_PATH | os.O_CLOEXEC)
         try:
             is_folder = stat.S_ISDIR(os.fstat(fd).st_mode)

@@ -75,7 +75,7 @@ class PassedSums:
         """See Running."""
         with self._lock:
             self._forget(start, end)
-            if start < self._whole_end:
+            if self._whole_end < 0 or start < self._whole_end:  # also of a piece that is under way
                 self._whole, self._whole_end = None, -1
 
     def _forget(self, start: int, end: int) -> None:

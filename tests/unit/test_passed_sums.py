@@ -104,3 +104,13 @@ def test_a_hash_counts_what_is_stored() -> None:
         told(sums, 0, 200)
     passes(sums, 0, 200)
     assert told(sums, 0, 200) == of("md5", 0, 200)
+
+
+def test_a_hash_of_what_is_forgotten_while_a_piece_is_under_way() -> None:
+    sums = PassedSums("none", "md5")
+    piece = sums.begin(0)
+    piece.add(memoryview(DATA))
+    sums.forget(0, len(DATA))
+    piece.stored()
+    with pytest.raises(Unread):
+        told(sums, 0, len(DATA))

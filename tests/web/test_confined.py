@@ -1,6 +1,7 @@
 """A process that is confined: what it may still open. It is another one, as there is no way back."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,30 @@ def test_what_may_be_opened(here: Path) -> None:
     words = [sys.executable, "-I", "-c", PROGRAM.format(code=code, folder=str(here))]
     told = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)
     assert told == [True, *[True] * ALLOWED, *[False] * DENIED]
+
+
+def test_what_is_no_name_of_a_file_is_left_out(here: Path) -> None:
+    """And never printed: it may be a secret."""
+    os.mkfifo(here / "pipe")
+    names = ["A" * 5000, "a/" * 3000, "\u20ac" * 200, str(here / "pipe"), "file/below"]
+    (here / "file").write_bytes(b"1")
+    code = str(Path(mpx.__file__).parents[1])
+    program = f"import sys; sys.path.insert(0, {code!r}); from mpx.endpoints.confined import confine; "
+    words = [sys.executable, "-I", "-c", program + f"print(confine({names!r}))"]
+    ended = subprocess.run(words, cwd=here, capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{bool(landlock_version())}\n", "")
+
+
+def test_links_among_credentials_may_be_followed(here: Path) -> None:
+    """As of `~/.globus/usercert.pem`, or of a folder of CAs: rules count for where a file is."""
+    for name in ("cas", "elsewhere"):
+        (here / name).mkdir()
+    (here / "elsewhere/ca.pem").write_bytes(b"1")
+    (here / "cas/hash.0").symlink_to("../elsewhere/ca.pem")
+    (here / "cas/gone.0").symlink_to("../elsewhere/gone")
+    found = needed({"X509_CERT_DIR": str(here / "cas")})
+    assert here.resolve() / "elsewhere/ca.pem" in found
+    assert here.resolve() / "elsewhere" not in found
 
 
 def test_what_variables_name(monkeypatch: pytest.MonkeyPatch) -> None:
