@@ -213,3 +213,12 @@ def test_a_pipe_is_not_copied(here: Path, open_server: Open) -> None:
     os.mkfifo(here / "pipe")
     with open_server("nginx") as site:
         refused(mpx_there("copy", "--via", "gfal2", here / "pipe", site.url_of("to")), 3, "regular file")
+
+
+def test_a_line_feed_in_a_name(here: Path, open_server: Open) -> None:
+    """XRootD would store it, and list its folder no more."""
+    make(here / "several\nlines", 1)
+    with open_server("root") as site:
+        ended = mpx_there("copy", "--via", "gfal2", here / "several\nlines", site.url)
+        refused(ended, 2, "a line feed")
+        assert list(site.folder.iterdir()) == []

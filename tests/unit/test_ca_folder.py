@@ -40,3 +40,14 @@ def test_what_is_no_ca(tmp_path: Path) -> None:
     for each in (tmp_path / "missing", tmp_path / "text.pem", tmp_path):
         with pytest.raises(UsageError, match="of --ca"):
             CaFolder(str(each))
+
+
+@pytest.mark.filterwarnings("error")
+def test_old_cas_of_the_system_are_taken_without_a_word() -> None:
+    """Some have numbers that are not positive."""
+    system = Path("/etc/ssl/certs/ca-certificates.crt")
+    if not system.exists():
+        pytest.skip("this system has its CAs elsewhere")
+    made = CaFolder(str(system))
+    assert any(Path(made.folder).iterdir())
+    made.close()

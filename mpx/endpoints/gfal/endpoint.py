@@ -9,9 +9,11 @@ from mpx.endpoints.gfal.urls import SERVICE
 from mpx.endpoints.gfal.watched_job import WatchedJob, error_of
 from mpx.endpoints.sftp import wire
 from mpx.endpoints.sftp.program_endpoint import ProgramEndpoint
+from mpx.endpoints.xrootd.names import why_not_listed
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import Part, Rtt
 from mpx.errors import NoChecksum, UsageError
+from mpx.location import ROOT_PORTS
 from mpx.text import quoted
 
 _DIGITS = {"adler32": 8, "md5": 32}
@@ -44,6 +46,8 @@ class GfalEndpoint(ProgramEndpoint):
             )
         if self.location.scheme.endswith("gsiftp"):
             return
+        if self.location.scheme.endswith(tuple(ROOT_PORTS)) and (why := why_not_listed(name)):
+            raise UsageError(why)
         before, _, after = name.partition(SERVICE)  # of SRM
         if "?" in before + after:
             raise UsageError(

@@ -7,6 +7,7 @@ from mpx.endpoints.sftp.program_endpoint import ProgramEndpoint
 from mpx.endpoints.xrootd.capabilities import XROOTD
 from mpx.endpoints.xrootd.file_sums import FileSums
 from mpx.endpoints.xrootd.lanes import XrootdLanes
+from mpx.endpoints.xrootd.names import why_not_listed
 from mpx.engine.capabilities import Capabilities, Question
 from mpx.engine.endpoint import Part, Protection
 from mpx.errors import UsageError
@@ -46,11 +47,8 @@ class XrootdEndpoint(ProgramEndpoint):
             raise UsageError(
                 f"the name {quoted(name)} is no UTF-8, in which XRootD has all names; rename it"
             ) from None
-        if "\n" in name or "\r" in name:
-            raise UsageError(
-                f"the name {quoted(name)} has a line feed or carriage return in it, and XRootD lists one "
-                "name in a line: its whole folder could not be read any more; rename it"
-            )
+        if why := why_not_listed(name):
+            raise UsageError(why)
         if "?" in name:
             raise UsageError(
                 f"the name {quoted(name)} has a ?, behind which XRootD takes what follows for no part of it, "

@@ -1,4 +1,4 @@
-"""Names of files that one server of XRootD cannot ask another one for. Pure."""
+"""Names of files that XRootD cannot list, or that one server cannot ask another one for. Pure."""
 
 from mpx.text import quoted
 
@@ -11,3 +11,13 @@ def why_not_straight(source: str) -> str:
     if "&" not in source:
         return ""
     return f"the name {quoted(source)} has a &, at which XRootD ends what one server asks another one for"
+
+
+def why_not_listed(name: str) -> str:
+    """Return why a name would spoil its folder, where XRootD stores it; empty where it would not."""
+    if "\n" in name or "\r" in name:
+        return (
+            f"the name {quoted(name)} has a line feed or carriage return in it, and XRootD lists one "
+            "name in a line: its whole folder could not be read any more; rename it"
+        )
+    return ""

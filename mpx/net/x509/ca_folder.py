@@ -8,9 +8,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from warnings import catch_warnings, filterwarnings
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.utils import CryptographyDeprecationWarning
 
 from mpx.net.x509.named_cas import files_of, no_certificate, unreadable
 from mpx.net.x509.names import UNREADABLE, hashes, one_line
@@ -63,9 +65,15 @@ def _certificates(file: str) -> Iterator[x509.Certificate]:
     are_any = False
     for found in _PEM.finditer(content):
         with suppress(*UNREADABLE):
-            certificate = x509.load_pem_x509_certificate(found[0].replace(b"X509 CERT", b"CERT"))
+            certificate = _loaded(found[0].replace(b"X509 CERT", b"CERT"))
             hashes(certificate.subject)
             are_any = True
             yield certificate
     if not are_any:
         raise no_certificate(file)
+
+
+def _loaded(pem: bytes) -> x509.Certificate:
+    with catch_warnings():  # of some old CAs, whose numbers are not as they are to be
+        filterwarnings("ignore", category=CryptographyDeprecationWarning)
+        return x509.load_pem_x509_certificate(pem)
