@@ -5,7 +5,7 @@ Where a server renames to no name that is taken, the old file is put aside befor
 
 from collections.abc import Sequence
 
-from mpx.engine.endpoint import Commit, Endpoint, FileInfo
+from mpx.engine.endpoint import Commit, Endpoint
 from mpx.errors import MpxError
 from mpx.files.partial_names import aside_name
 from mpx.report import no_note
@@ -35,8 +35,12 @@ def _bring_back(files: Sequence[Unfinished], end: Endpoint) -> list[tuple[str, s
         return []
     told: list[tuple[str, str]] = []
     asides = {aside_name(file.partial, file.final): file for file in files}
-    there = zip(asides.items(), end.stats(list(asides), follow=False), strict=True)
-    found = {aside: file for (aside, file), info in there if isinstance(info, FileInfo)}
+    found: dict[str, Unfinished] = {}
+    for (aside, file), info in zip(asides.items(), end.stats(list(asides), follow=False), strict=True):
+        if isinstance(info, MpxError):  # it may be there, and only the journal tells of it
+            raise info
+        if info is not None:
+            found[aside] = file
     if not found:
         return []
     finals = end.stats([file.final for file in found.values()], follow=False)

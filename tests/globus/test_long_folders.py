@@ -96,6 +96,20 @@ def test_names_that_are_far_from_those_before(at_the_end: GlobusListing) -> None
     assert at_the_end.stats(wanted[:2], follow=True) == found[:2]
 
 
+@pytest.mark.parametrize("most_kept", [120, 250])  # less than one search shows, and less than two
+def test_a_folder_of_more_entries_than_are_kept(
+    at_the_end: GlobusListing, most_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was seen and is not kept is looked for anew, and not told to be missing."""
+    monkeypatch.setattr(listing, "_MOST_KEPT", most_kept)
+    at_the_end._places.note("/", 0)
+    for letter in "xyz":
+        assert at_the_end.stats([f"/{letter}{i}" for i in range(4)], follow=True) == [None] * 4
+    some = [1, 2, 49, 50, 130, 160, 199, 200, 270, 399]
+    found = at_the_end.stats([f"/{i:04}" for i in some], follow=True)
+    assert [info.size_bytes for info in found if isinstance(info, FileInfo)] == some
+
+
 def test_an_entry_that_moves_to_a_page_that_was_read(
     long_folder: Collections, at_the_end: GlobusListing
 ) -> None:

@@ -87,14 +87,9 @@ def stored(data: bytes, modified_s: float | None = None) -> Callable[[Path], Non
     return leave
 
 
-@pytest.mark.parametrize(
-    "leave",
-    [stored(THEIRS[:4]), stored(b""), stored(THEIRS, 1_700_000_000), stored(THEIRS[:4], 1_700_000_000)],
-)
-def test_what_a_failed_task_has_left_is_replaced(
-    collections: Collections, leave: Callable[[Path], None]
-) -> None:
-    collections.fake.script = leaving(collections, leave)
+def test_what_a_failed_task_has_left_is_replaced(collections: Collections) -> None:
+    """It has the size and the time of the source, so that it was stored by a task to its end."""
+    collections.fake.script = leaving(collections, stored(THEIRS, 1_700_000_000))
     assert copy_x(collections).code == 6
     collections.fake.script = FakeTask.move
     ended = copy_x(collections)
@@ -122,14 +117,20 @@ def test_what_no_task_can_have_left_stays(collections: Collections, leave: Calla
     assert not [path for path in (collections.one.parent / "state").iterdir() if path.suffix == ".journal"]
 
 
-def test_what_a_failed_task_or_others_have_left_is_for_users_to_decide(collections: Collections) -> None:
-    """As long as the source, and stored while the task ran: each run says so."""
-    collections.fake.script = leaving(collections, stored(THEIRS))
+@pytest.mark.parametrize(
+    "leave", [stored(THEIRS), stored(THEIRS[:4]), stored(b""), stored(THEIRS[:4], 1_700_000_000)]
+)
+def test_what_a_failed_task_or_others_have_left_is_for_users_to_decide(
+    collections: Collections, leave: Callable[[Path], None]
+) -> None:
+    """Stored while the task ran, or a part with the time of all of it: each run says so."""
+    collections.fake.script = leaving(collections, leave)
     assert copy_x(collections).code == 6
+    before = (collections.other / "x").read_bytes()
     collections.fake.script = FakeTask.move
     for _ in range(2):
         refused(copy_x(collections), 4, "not known", "remove it, or copy it with --overwrite always")
-    assert (collections.other / "x").read_bytes() == THEIRS
+    assert (collections.other / "x").read_bytes() == before
     (collections.other / "x").unlink()
     assert copy_x(collections).code == 0
     assert (collections.other / "x").read_bytes() == (collections.one / "x").read_bytes()
@@ -149,6 +150,22 @@ def test_what_a_failed_task_has_copied_is_its_own(collections: Collections) -> N
     collections.fake.script = FakeTask.move
     ended = copy_x(collections)
     assert ended.code == 0, ended.err
+
+
+def test_a_part_under_the_name_of_what_a_failed_task_has_copied(collections: Collections) -> None:
+    """Others have replaced it since."""
+
+    def script(task: FakeTask) -> None:
+        task.move_one(task.items[0])
+        (collections.other / "x").write_bytes(THEIRS[:4])
+        task.fail("ENDPOINT_ERROR", "broken")
+
+    collections.fake.script = script
+    collections.fake.lie("/successful_transfers", error(500, "InternalError"))
+    assert copy_x(collections).code == 6
+    collections.fake.script = FakeTask.move
+    refused(copy_x(collections), 4, "not known")
+    assert (collections.other / "x").read_bytes() == THEIRS[:4]
 
 
 def test_a_task_that_is_forgotten_by_the_service(collections: Collections) -> None:
@@ -177,6 +194,9 @@ def test_what_a_task_of_a_killed_copy_has_left(collections: Collections) -> None
     (task,) = collections.fake.tasks.values()
     task.cancel()
     collections.fake.script = FakeTask.move
+    refused(mpx(*words), 4, "not known")
+    assert held.read_bytes() == THEIRS[:4]
+    held.unlink()
     ended = mpx(*words)
     assert ended.code == 0 and held.read_bytes() == (collections.one / "x").read_bytes(), ended.err
 
@@ -212,6 +232,7 @@ def test_what_is_longer_or_of_another_time_is_of_others(
     found = whose(FileInfo(Kind.FILE, there_bytes, modified_s), item, state)
     is_within = asked_s - CLOCKS_APART_S <= modified_s <= asked_s + lasted_s + CLOCKS_APART_S
     assert (found is Whose.OTHERS) == (there_bytes > size_bytes or not is_within)
+    assert found is not Whose.OURS
     assert whose(FileInfo(Kind.FOLDER, 0, modified_s), item, state) is Whose.OTHERS
     as_new = whose(FileInfo(Kind.FILE, 5, modified_s), ("/a", "/b", 5, modified_s), state)
     assert as_new is (Whose.UNKNOWN if is_within else Whose.OURS)

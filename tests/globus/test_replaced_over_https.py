@@ -177,3 +177,18 @@ def test_what_others_have_stored_meanwhile_is_not_replaced_by_the_old_file(colle
     ended = mpx("unfinished", "--discard")
     assert ended.code == 0 and "an older file stays, as another one has its name" in ended.out, ended.out
     assert content(collections) == b"of others" and len(names(collections.one)) == 2
+
+
+@pytest.mark.usefixtures("killed_in_between")
+def test_an_old_file_that_cannot_be_looked_for_keeps_its_copy(collections: Collections) -> None:
+    """The journal alone tells of it, and the partial file of where it belongs."""
+    left = names(collections.one)
+    denied = error(403, "PermissionDenied", "not now")
+    collections.fake.lie(f"{ONE}/stat", denied, times=1)
+    ended = mpx("unfinished", "--discard")
+    assert ended.code != 0 and "not now" in ended.out + ended.err, (ended.out, ended.err)
+    assert names(collections.one) == left
+    collections.fake.lies.clear()
+    ended = mpx("unfinished", "--discard")
+    assert ended.code == 0 and "the old file has its name again" in ended.out, (ended.out, ended.err)
+    assert names(collections.one) == ["x"] and content(collections) == b"older"

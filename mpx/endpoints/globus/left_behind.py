@@ -1,8 +1,9 @@
 """Under `--overwrite never`: what tasks may have left under final names, told from what others have stored.
 
-A file that was there as the copy was planned is in no task. One that a task leaves in part has been changed
-while that ran, and is no longer than the source; one that it has copied is told by the service, or has the
-time of the source.
+A file that was there as the copy was planned is in no task. One that a task has copied is as long as the
+source, and told by the service, or has the time of the source. One that it leaves in part was changed while
+that ran; so was one that others began to store just then, and the service names no files of which it has
+stored a part, so that nothing tells these apart.
 """
 
 import threading
@@ -104,7 +105,8 @@ class LeftBehind:
         with self._lock:
             tasks = [each for each in self._tasks.values() if name in each.items]
         told = {whose(there, each.items[name], each.state) for each in tasks}
-        if Whose.UNKNOWN in told and any(name in copied(each.state.task_id) for each in tasks):
+        all_of_it = [each for each in tasks if there.known_bytes == each.items[name][2]]
+        if Whose.UNKNOWN in told and any(name in copied(each.state.task_id) for each in all_of_it):
             return Whose.OURS
         for answer in (Whose.OURS, Whose.UNKNOWN, Whose.OTHERS):
             if answer in told:
@@ -120,11 +122,9 @@ def whose(there: FileInfo, item: Item, state: TaskState) -> Whose:
     if there.modified_s is None:
         return Whose.UNKNOWN
     has_its_time = modified_s is not None and abs(there.modified_s - modified_s) <= KEPT_WITHIN_S
-    if state.asked_s is None or state.ended_s is None:
-        return Whose.OURS if has_its_time else Whose.UNKNOWN
-    if not state.asked_s - CLOCKS_APART_S <= there.modified_s <= state.ended_s + CLOCKS_APART_S:
-        return Whose.OURS if has_its_time else Whose.OTHERS
-    # All of it: of a task that was cut off just then, or of others, as long by chance. Where the source is as
-    # new its time shows nothing.
-    is_part = there.known_bytes < size_bytes or not size_bytes
-    return Whose.OURS if is_part else Whose.UNKNOWN
+    if state.asked_s is not None and state.ended_s is not None:
+        if state.asked_s - CLOCKS_APART_S <= there.modified_s <= state.ended_s + CLOCKS_APART_S:
+            return Whose.UNKNOWN  # where the source is as new its time shows nothing
+        if not has_its_time:
+            return Whose.OTHERS
+    return Whose.OURS if has_its_time and there.known_bytes == size_bytes else Whose.UNKNOWN

@@ -40,12 +40,15 @@ class _Kept:
         return {name: info for name, info in found.items() if info or self.is_whole}
 
     def with_more(self, seen: Mapping[str, FileInfo], search: FolderSearch) -> "_Kept":
-        """Return the same with what further pages have shown, or that alone where it would be too much."""
+        """Return the same with what further pages have shown.
+
+        Where it would be too much that alone is kept, and not all of it: then no page counts as known.
+        """
         pages = search.next_page if search.is_in_order else 0
         entries = {**self.entries, **seen}
         if len(entries) < _MOST_KEPT:
             return replace(self, pages=pages, entries=entries, is_whole=search.saw_all)
-        return replace(self, pages=pages, entries=seen)
+        return replace(self, pages=0, entries=seen)
 
 
 class GlobusListing:
