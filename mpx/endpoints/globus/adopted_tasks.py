@@ -73,7 +73,8 @@ class AdoptedTasks:
                 state = self._tasks.find(begun, retry)
             except TaskOfOthers as error:
                 # Another task copies its files meanwhile. Both write the same, unless the source changes, and
-                # what counts is what is there once ours has ended. It stays noted, for who may see it.
+                # what counts is what is there once ours has ended. It stays noted until this copy
+                # has come to its end, for who may see it.
                 self._note(str(error), Severity.NOTICE)
                 continue
             if state is None:
