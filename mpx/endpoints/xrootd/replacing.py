@@ -38,7 +38,7 @@ class Replacing:
     """For any thread. `url`: of the server, which is asked at once whether it leads to others."""
 
     def __init__(self, url: str, server: Any) -> None:
-        self._scheme, _, self._head = url.rstrip("/").partition("://")
+        self._scheme, _, self.head = url.rstrip("/").partition("://")
         self._server = server
         self._is_known = threading.Event()
         self._leads = False
@@ -65,13 +65,13 @@ class Replacing:
         places.pop(plain_address(here), None)
         if not places:  # a head that leads nowhere knows all that it has itself
             return self._server.mv(name, other)[0]
-        server = self._at(here)
+        server = self.at(here)
         status, new = server.stat(name)
         if not status.ok:
             return status
         old = _OldFiles(other, aside_name(name, other))
         refusal = (
-            old.find(map(self._at, sorted(places.values())), (name, new), self._head, here) or old.put_aside()
+            old.find(map(self.at, sorted(places.values())), (name, new), self.head, here) or old.put_aside()
         )
         if refusal:
             return old.put_back(refusal)
@@ -96,7 +96,8 @@ class Replacing:
         told = [each.address for each in found] if status.ok and found is not None else []
         return {plain_address(each): each for each in told}
 
-    def _at(self, address: str) -> DataServer:
+    def at(self, address: str) -> DataServer:
+        """Return one server, HOST:PORT; the same each time."""
         with self._lock:
             if address not in self._data_servers:
                 self._data_servers[address] = DataServer(self._scheme, address)
