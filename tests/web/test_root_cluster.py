@@ -20,6 +20,7 @@ from web.servers.xrootd import ACCOUNT, AS_ACCOUNT
 from web.servers.xrootd_cluster import QUICK_AND_FULL
 
 import mpx as api
+from mpx.errors import MpxError
 
 LAYOUTS = {  # lines of the configuration of each data server
     "of their own": "",
@@ -87,3 +88,29 @@ def test_what_replaces_a_file_replaces_it_everywhere(cluster: Cluster, here: Pat
     assert report.status == "done"
     found = [path.read_bytes() for folder in cluster.folders for path in folder.iterdir()]
     assert found == [b"new one"]
+
+
+def _folder(parent: Path, name: str) -> Path:
+    folder = parent / "folder"
+    folder.mkdir()
+    (folder / name).touch()
+    for path in (folder, folder / name):
+        shutil.chown(path, ACCOUNT, ACCOUNT)
+    return folder
+
+
+@pytest.mark.parametrize("cluster", ["of their own"], indirect=True)
+def test_what_one_server_cannot_list_is_not_left_out(cluster: Cluster, here: Path) -> None:
+    """Not even unseen; but that a server has no such folder is in order."""
+    one, two = cluster.folders
+    url, options = f"{cluster.head.url}folder", api.CopyOptions(recursive=True)
+    _folder(one, "first")
+    report = api.copy(url, f"{here}/without", options)
+    assert (report.status, report.files.total) == ("done", 1)
+    folder = _folder(two, "second")
+    report = api.copy(url, f"{here}/both", options)
+    assert (report.status, report.files.total) == ("done", 2)
+    shutil.chown(folder, "root", "root")
+    folder.chmod(0o711)
+    with pytest.raises(MpxError, match=r"not all servers of localhost:[0-9]+ have listed /folder"):
+        api.copy(url, f"{here}/closed", options)

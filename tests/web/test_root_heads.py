@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from mpx.errors import MpxError
 
 HEAD = {"role": "manager"}
 OF_THE_HEAD = {"role": "server", "cid": "1213localhost"}
+INVALID_REQUEST = 3006
 NONE = refused(NOT_FOUND, "no such file")
 ANOTHER = fine(b"1 2 48 1700000000\0")
 OLD, NEW = b"work of years", b"new one"
@@ -55,18 +56,22 @@ def _have(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _head(leads_to: int, *names: int) -> Iterator[str]:
+def _head(
+    leads_to: int, *names: int, located: Reply | None = None, told: Mapping[str, str] = HEAD
+) -> Iterator[str]:
     """The URL of a file at a head: it leads to one server, and says that others have the file, too.
 
-    These are asked what the old file is.
+    These are asked what the old file is. `located`: what it says instead.
     """
 
     def answers(asked: str, of: list[str]) -> Reply:
         if asked != "locate":
-            return led_to(names[0] if (asked, of) == ("stat", ["/file"]) else leads_to)
+            return led_to(names[0] if names and (asked, of) == ("stat", ["/file"]) else leads_to)
+        if located is not None:
+            return located
         return fine(" ".join(f"Sw[::127.0.0.1]:{port}" for port in (leads_to, *names)).encode() + b"\0")
 
-    with scripted_root(answers, HEAD) as port:
+    with scripted_root(answers, told) as port:
         yield f"root://localhost:{port}//file"
 
 
@@ -108,6 +113,50 @@ def test_nobody_leads_to_another(here: Path, servers: tuple[RootServer, RootServ
         _replace(here, url)
     assert (other.folder / "file").read_bytes() == OLD
     assert (ours.folder / "file").read_bytes() == OLD
+
+
+def test_a_head_that_does_not_say_where_older_files_are(
+    here: Path, servers: tuple[RootServer, RootServer]
+) -> None:
+    ours, _ = servers
+    _have(ours.folder)
+    with (
+        _head(ours.port, located=refused(NOT_AUTHORIZED, "not for you")) as url,
+        pytest.raises(MpxError, match="not for you"),
+    ):
+        _replace(here, url)
+    assert (ours.folder / "file").read_bytes() == OLD
+
+
+def test_a_head_below_that_does_not_say_where_older_files_are(
+    here: Path, servers: tuple[RootServer, RootServer]
+) -> None:
+    ours, _ = servers
+    _have(ours.folder)
+    with scripted_root(lambda *_: refused(NOT_AUTHORIZED, "not for you"), HEAD) as below:
+        located = fine(f"Sw[::127.0.0.1]:{ours.port} Mw[::127.0.0.1]:{below}\0".encode())
+        with (
+            _head(ours.port, located=located) as url,
+            pytest.raises(MpxError, match=r"not all servers of localhost:[0-9]+ say"),
+        ):
+            _replace(here, url)
+    assert (ours.folder / "file").read_bytes() == OLD
+
+
+def test_who_does_not_say_whether_it_leads_to_others(
+    here: Path, servers: tuple[RootServer, RootServer]
+) -> None:
+    ours, _ = servers
+    _have(ours.folder)
+    with (
+        _head(ours.port, told={**HEAD, "role is refused": str(NOT_AUTHORIZED)}) as url,
+        pytest.raises(MpxError, match="does not say whether it leads to other servers"),
+    ):
+        _replace(here, url)
+    assert (ours.folder / "file").read_bytes() == OLD
+    with _head(ours.port, told={**HEAD, "role is refused": str(INVALID_REQUEST)}) as url:  # it knows no heads
+        assert _replace(here, url).status == "done"
+    assert (ours.folder / "file").read_bytes() == NEW
 
 
 def _stores(folder: Path, refuses: set[int], number: int, partial: Reply = NONE) -> Answers:

@@ -4,7 +4,7 @@ import socket
 from typing import Any
 
 from XRootD import client
-from XRootD.client.flags import QueryCode
+from XRootD.client.flags import DirListFlags, QueryCode
 
 from mpx.endpoints.xrootd import meaning
 from mpx.endpoints.xrootd.clusters import cluster, is_address, is_of, only_manager, plain_host
@@ -37,6 +37,11 @@ class DataServer:
     def remove(self, name: str) -> Any:
         """Return the status."""
         return self._server.rm(name)[0]
+
+    def entries(self, name: str) -> tuple[Any, Any]:
+        """Return the status, and what it has in a folder."""
+        status, found = self._server.dirlist(name, DirListFlags.STAT)
+        return status, found
 
     def is_of(self, head: str, uploaded_to: str) -> bool:
         """Tell whether it says itself that it is of the cluster of a head; both HOST:PORT."""

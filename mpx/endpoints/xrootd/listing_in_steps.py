@@ -3,7 +3,8 @@
 Each name takes 3.5 kB as objects of the library's binding. So they are not held until all are there: servers
 send some eighty at a time, and what came is a tenth of that until it is asked for. The library hands out one
 such part after the other, in order. At a cluster's head it does not: it asks all its servers, and brings
-what they have at once, with 3.5 kB for each name.
+what they have at once, with 3.5 kB for each name. It says no more than that a part of them has not listed it:
+mostly they have no such folder, so each is asked by itself then, and any other reason is a refusal.
 """
 
 import threading
@@ -16,6 +17,7 @@ from XRootD.client.flags import DirListFlags
 from mpx.endpoints.sftp.served.server import Answer
 from mpx.endpoints.sftp.wire import Attributes, Code, FolderEntry, Names, Reply, Status
 from mpx.endpoints.xrootd import meaning
+from mpx.endpoints.xrootd.cluster_listing import listed
 from mpx.endpoints.xrootd.replacing import Replacing
 
 NAMES_AT_ONCE = 500
@@ -43,7 +45,10 @@ class ListingInSteps:
         """Have a folder listed; may wait for its server, and for all of it."""
         try:
             if replacing.leads:  # with a callback the library lists one server of it, which may have none
-                self._take(*server.dirlist(name, _OF_ALL))
+                status, found = server.dirlist(name, _OF_ALL)
+                if status.ok and status.code != meaning.WHOLE:
+                    status, found = listed(server, name, replacing)
+                self._take(status, found)
                 return
             status = server.dirlist(name, _IN_STEPS, callback=self._take)
         except Exception as error:

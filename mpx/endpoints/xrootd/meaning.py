@@ -12,6 +12,7 @@ from mpx.endpoints.xrootd.exits import GONE, NO_LOGIN, NO_TRUST
 
 SUM_TIMEOUT_S = 3600  # for the checksum of a file, which may be read from a tape for it
 IS_DIR, IS_OTHER = 2, 4  # of StatInfo.flags
+WHOLE = 0  # XrdCl::suDone: of what has succeeded, nothing is missing
 ERROR_RESPONSE = 400  # the server has refused, and says why in `errno`
 _NO_TRUST = 110  # of the client: TLS was not agreed on, mostly as it knows no CA of the server
 _NO_LOGIN = 204  # of the client: no login was accepted

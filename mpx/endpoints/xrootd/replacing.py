@@ -32,46 +32,63 @@ from mpx.files.partial_names import aside_name
 PREFERS_NAMES = 0x0100  # kXR_prefname, of `locate` alone: certificates are for names
 _KNOWN_WITHIN_S = 60.0
 _ALONE = ("server", "none", "role", "")  # what a server answers that leads nowhere, or does not know
+_NO_QUESTION = (
+    3000,
+    3006,
+    3013,
+)  # kXR_ArgInvalid, kXR_InvalidRequest, kXR_Unsupported: it leads nowhere, too
 
 
 class Replacing:
     """For any thread. `url`: of the server, which is asked at once whether it leads to others."""
 
     def __init__(self, url: str, server: Any) -> None:
-        self._scheme, _, self._head = url.rstrip("/").partition("://")
+        self._scheme, _, self.head = url.rstrip("/").partition("://")
         self._server = server
         self._is_known = threading.Event()
-        self._leads = False
+        self._leads: bool | None = None  # not known
+        self._unknown: Any = None  # why it is not
         self._lock = threading.Lock()  # of `_data_servers`
         self._data_servers: dict[str, DataServer] = {}  # by HOST:PORT
-        if not server.query(QueryCode.CONFIG, "role", callback=self._answered).ok:
-            self._is_known.set()
+        status = server.query(QueryCode.CONFIG, "role", callback=self._answered)
+        if not status.ok:
+            self._answered(status, None, None)
 
     def _answered(self, status: Any, found: Any, _hosts: Any) -> None:
-        if status.ok and found is not None:
-            self._leads = found.rstrip(b"\0\n").decode("ascii", "replace") not in _ALONE
+        if status.ok:
+            self._leads = (found or b"").rstrip(b"\0\n").decode("ascii", "replace") not in _ALONE
+        elif status.code == meaning.ERROR_RESPONSE and status.errno in _NO_QUESTION:
+            self._leads = False
+        else:
+            self._unknown = status
         self._is_known.set()
 
     @property
     def leads(self) -> bool:
-        """Whether the server leads to others; waits for its answer, which comes before others do."""
+        """Whether the server leads to others, or may; waits for its answer, which comes before others do."""
         self._is_known.wait(_KNOWN_WITHIN_S)
-        return self._leads
+        return self._leads is not False
 
     def rename(self, name: str, other: str) -> Any:
         """Return the status of all of it; waits for the servers."""
-        here = self._place(name)
-        places = self._places(other) if here else {}
+        if self._leads is None:
+            return self._not_known()
+        here, refusal = self._place(name)
+        if refusal:
+            return refusal
+        places, refusal = self._places(other) if here else ({}, None)
+        if refusal:
+            return refusal
         places.pop(plain_address(here), None)
         if not places:  # a head that leads nowhere knows all that it has itself
             return self._server.mv(name, other)[0]
-        server = self._at(here)
+        server = self.at(here)
         status, new = server.stat(name)
         if not status.ok:
             return status
         old = _OldFiles(other, aside_name(name, other))
         refusal = (
-            old.find(map(self._at, sorted(places.values())), (name, new), self._head, here) or old.put_aside()
+            old.find(map(self.at, sorted(places.values())), (name, new), self.head, here) or old.put_aside()
         )
         if refusal:
             return old.put_back(refusal)
@@ -81,22 +98,44 @@ class Replacing:
         refusal = _lost(server, other, new.size) or old.remove() or _lost(server, other, new.size)
         return refusal or status
 
-    def _place(self, name: str) -> str:
-        """Return the HOST:PORT that the head leads to for a name; empty where it leads nowhere."""
+    def _not_known(self) -> Any:
+        if self._unknown is not None and self._unknown.code != meaning.ERROR_RESPONSE:
+            return self._unknown
+        why = f": {meaning.told(self._unknown.message)}" if self._unknown else ""
+        return meaning.Failed(
+            f"{self.head} does not say whether it leads to other servers, which may have older files of that "
+            f"name; copy it again{why}"
+        )
+
+    def _place(self, name: str) -> tuple[str, Any]:
+        """Return the HOST:PORT that the head leads to for a name, or a refusal; empty if it leads nowhere."""
         answers: queue.SimpleQueue[tuple[Any, Any, Any]] = queue.SimpleQueue()
-        if not self._server.stat(name, callback=lambda *answer: answers.put(answer)).ok:
-            return ""
-        status, _, hosts = answers.get()
+        begun = self._server.stat(name, callback=lambda *answer: answers.put(answer))
+        status, _, hosts = answers.get() if begun.ok else (begun, None, None)
+        if not status.ok:
+            return "", status
         urls = [each.url for each in hosts or ()]
-        return f"{urls[-1].hostname}:{urls[-1].port}" if status.ok and len(urls) > 1 else ""
+        return (f"{urls[-1].hostname}:{urls[-1].port}" if len(urls) > 1 else ""), None
 
-    def _places(self, name: str) -> dict[str, str]:
-        """Return the HOST:PORT of each server that has a name, as the head says; by how it is compared."""
+    def _places(self, name: str) -> tuple[dict[str, str], Any]:
+        """Return the HOST:PORT of each server that has a name, as the head says; or a refusal.
+
+        By how an address is compared.
+        """
         status, found = self._server.deeplocate(name, PREFERS_NAMES)
-        told = [each.address for each in found] if status.ok and found is not None else []
-        return {plain_address(each): each for each in told}
+        if is_missing(status):
+            return {}, None
+        if not status.ok:
+            return {}, status
+        if status.code != meaning.WHOLE:
+            return {}, meaning.Failed(
+                f"not all servers of {self.head} say whether they have an older file of that name; "
+                "copy it again when they can be asked"
+            )
+        return {plain_address(each.address): each.address for each in found or ()}, None
 
-    def _at(self, address: str) -> DataServer:
+    def at(self, address: str) -> DataServer:
+        """Return one server, HOST:PORT; the same each time."""
         with self._lock:
             if address not in self._data_servers:
                 self._data_servers[address] = DataServer(self._scheme, address)

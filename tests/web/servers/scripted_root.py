@@ -33,7 +33,10 @@ def led_to(port: int) -> Reply:
 
 @contextlib.contextmanager
 def scripted_root(answers: Answers, told: Mapping[str, str]) -> Iterator[int]:
-    """Its port, at loopback, while in the `with` block. `told`: what it is set up to be, as CONFIG asks."""
+    """Its port, at loopback, while in the `with` block. `told`: what it is set up to be, as CONFIG asks.
+
+    Of what `ASKED is refused` it tells nothing but that error number.
+    """
 
     def serve(connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError, EOFError):
@@ -55,7 +58,8 @@ def scripted_root(answers: Answers, told: Mapping[str, str]) -> Iterator[int]:
             return fine()
         if kind == QUERY and infotype == CONFIG:
             asked = content.rstrip(b"\0\n").decode()
-            return fine(told.get(asked, asked).encode() + b"\n")
+            refuses = told.get(f"{asked} is refused")
+            return refused(int(refuses), "no") if refuses else fine(told.get(asked, asked).encode() + b"\n")
         names = [f"/{name.partition('?')[0].strip('/')}" for name in content.decode().split(" ")]
         return answers(KINDS.get(kind, ""), names)
 
