@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -164,7 +165,7 @@ def _stores(folder: Path, refuses: set[int], number: int, partial: Reply = NONE)
 
     def answers(asked: str, names: list[str]) -> Reply:
         paths = [folder / name.strip("/") for name in names]
-        if asked == "stat" and paths[0].name.endswith(".part"):
+        if asked == "stat" and re.search(r"(?<!-old)\.part\Z", paths[0].name):
             return partial
         if not paths[0].exists():
             return NONE
@@ -271,3 +272,35 @@ def test_what_was_put_aside_is_put_back_where_another_server_refuses_that(
     for folder in folders:
         assert [path.read_bytes() for path in folder.iterdir() if path.is_file()] == [OLD]
         assert (folder / "file").exists()
+
+
+def test_what_a_copy_has_left_aside_is_removed_by_the_next(
+    here: Path, servers: tuple[RootServer, RootServer]
+) -> None:
+    ours, other = servers
+    stores = _stores(other.folder, set(), 0)
+
+    def answers(asked: str, names: list[str]) -> Reply:
+        """As if it was lost once the old file is aside."""
+        is_put_back = asked == "mv" and names[1] == "/file"
+        return refused(NOT_AUTHORIZED, "gone") if is_put_back else stores(asked, names)
+
+    (ours.folder / "file/below").mkdir(parents=True)
+    for path in (ours.folder / "file", ours.folder / "file/below"):
+        shutil.chown(path, ACCOUNT, ACCOUNT)
+
+    def leads(asked: str, of: list[str]) -> Reply:
+        has_old = (other.folder / "file").exists()
+        if asked == "locate":
+            return fine(f"Sw[::127.0.0.1]:{port}\0".encode()) if has_old or "/file" not in of else NONE
+        return led_to(ours.port) if of != ["/file"] else led_to(port) if has_old else NONE
+
+    with scripted_root(answers, OF_THE_HEAD) as port, scripted_root(leads, HEAD) as head:
+        url = f"root://localhost:{head}//file"
+        with pytest.raises(MpxError, match="the older file is now"):
+            _replace(here, url)
+        assert [path.read_bytes() for path in other.folder.iterdir()] == [OLD]
+        shutil.rmtree(ours.folder / "file")
+        assert api.copy(str(here / "file"), url).status == "done"
+    assert not [*other.folder.iterdir()]
+    assert [path.read_bytes() for path in ours.folder.iterdir()] == [NEW]

@@ -14,12 +14,13 @@ name after that. So what is removed is never the new file, whatever is answered,
   as the library goes wherever a head leads, and one of shared storage leads in a circle.
 
 Whoever is killed between both steps leaves no file of that name, but the partial one, which the next copy
-goes on with, and the old one beside it (see aside_name).
+goes on with, and the old one beside it (see aside_name), which that copy removes in the end.
 """
 
 import queue
 import threading
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from XRootD.client.flags import QueryCode
@@ -76,11 +77,19 @@ class Replacing:
         here, refusal = self._place(name)
         if refusal:
             return refusal
-        places, refusal = self._places(other) if here else ({}, None)
-        if refusal:
-            return refusal
+        if not here:  # a head that leads nowhere knows all that it has itself
+            return self._server.mv(name, other)[0]
+        aside = aside_name(name, other)
+        with ThreadPoolExecutor(2) as both:  # as a head takes seconds to find that nobody has a name
+            (places, refusal), (left, also) = both.map(self._places, (other, aside))
+        if refusal or also:
+            return refusal or also
+        status = self._replace(name, other, here, places)
+        return (status.ok and self._remove_left(aside, here, left)) or status
+
+    def _replace(self, name: str, other: str, here: str, places: dict[str, str]) -> Any:
         places.pop(plain_address(here), None)
-        if not places:  # a head that leads nowhere knows all that it has itself
+        if not places:
             return self._server.mv(name, other)[0]
         server = self.at(here)
         status, new = server.stat(name)
@@ -97,6 +106,19 @@ class Replacing:
             return old.put_back(status) if status.code == meaning.ERROR_RESPONSE else status
         refusal = _lost(server, other, new.size) or old.remove() or _lost(server, other, new.size)
         return refusal or status
+
+    def _remove_left(self, aside: str, here: str, places: dict[str, str]) -> Any:
+        """Remove old files that a copy has put aside which was killed then; return a refusal."""
+        for server in map(self.at, sorted(places.values())):
+            found = server.stat(aside)[0]
+            if found.ok and server.is_of(self.head, here):
+                removed = server.remove(aside)
+                if not removed.ok and not is_missing(server.stat(aside)[0]):
+                    return meaning.Failed(
+                        f"{server.address} has an older file of that name as {aside}, which stays: "
+                        f"{meaning.told(removed.message)}"
+                    )
+        return None
 
     def _not_known(self) -> Any:
         if self._unknown is not None and self._unknown.code != meaning.ERROR_RESPONSE:
