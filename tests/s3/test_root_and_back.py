@@ -1,7 +1,6 @@
 """Between XRootD and S3, through this host: what is told of each copy that it is the same."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from s3.buckets import Bucket, buckets_of
 from sites import sftp_site
 from web.servers.moto import MotoSite, moto_site
-from web.servers.private_network import private_network, within
+from web.servers.private_network import servers_folder
 from web.servers.root_server import RootServer, root_server
 
 import mpx
@@ -22,18 +21,9 @@ SIZES = {"a": 2, "below/b": 70_001, "below/c": 3 * MIB + 1}
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[RootServer, MotoSite]]:
-    if os.geteuid() != 0:
-        pytest.skip("a network of its own is made by root")
-    with tempfile.TemporaryDirectory(prefix="mpx-s3-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # the server works as somebody else
+    with servers_folder() as folder:
         (folder / "moto").mkdir()
-        with (
-            private_network() as namespace,
-            within(namespace),
-            root_server(folder / "root") as server,
-            moto_site(folder / "moto") as moto,
-        ):
+        with root_server(folder / "root") as server, moto_site(folder / "moto") as moto:
             yield server, moto
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from install_peers import GFAL, find_peer
 from mpx_command import refused
 from sites import partials
-from web.servers.private_network import private_network, within
+from web.servers.private_network import servers_folder
 from web.servers.root_server import RootServer, root_server
 from web.web_command import mpx_there
 
@@ -40,18 +39,12 @@ Pair = tuple[RootServer, RootServer]
 @pytest.fixture(scope="module")
 def running() -> Iterator[Pair]:
     """The second one reads from the first; what the first reads with fails."""
-    if os.geteuid() != 0:
-        pytest.skip("a network of its own is made by root")
-    with tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True) as name:
-        root = Path(name)
-        root.chmod(0o755)  # the servers work as somebody else
-        with (
-            private_network() as namespace,
-            within(namespace),
-            root_server(root / "first", FAILS) as first,
-            root_server(root / "second", READS) as second,
-        ):
-            yield first, second
+    with (
+        servers_folder() as root,
+        root_server(root / "first", FAILS) as first,
+        root_server(root / "second", READS) as second,
+    ):
+        yield first, second
 
 
 @pytest.fixture

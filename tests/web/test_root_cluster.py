@@ -1,10 +1,8 @@
 """A cluster of two data servers by XRootD's own protocol: what replaces a file replaces it everywhere."""
 
 import contextlib
-import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 from free_ports import free_ports
 from install_peers import find_peer
-from web.servers.private_network import private_network, within
+from web.servers.private_network import servers_folder
 from web.servers.root_server import RootServer, root_server
 from web.servers.site import LOOK_S, STARTED_WITHIN_S, ServerProcess
 from web.servers.xrootd import ACCOUNT, AS_ACCOUNT
@@ -39,15 +37,9 @@ class Cluster:
 
 @pytest.fixture(params=LAYOUTS)
 def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    if os.geteuid() != 0:
-        pytest.skip("a network of its own is made by root")
     monkeypatch.setenv("BEARER_TOKEN", "")
     with contextlib.ExitStack() as held:
-        root = Path(
-            held.enter_context(tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True))
-        )
-        root.chmod(0o755)  # the servers work as somebody else
-        held.enter_context(within(held.enter_context(private_network())))
+        root = held.enter_context(servers_folder())
         shared = root / "shared"
         shared.mkdir()
         common = f"all.manager localhost:{free_ports(1)[0]}\n{QUICK_AND_FULL}"

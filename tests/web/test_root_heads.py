@@ -1,15 +1,13 @@
 """Heads that name servers of others, and servers that do not know what is there: no file is lost."""
 
 import contextlib
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from web.servers.private_network import private_network, within
+from web.servers.private_network import servers_folder
 from web.servers.root_server import RootServer, root_server
 from web.servers.scripted_root import (
     NOT_AUTHORIZED,
@@ -37,15 +35,9 @@ OLD, NEW = b"work of years", b"new one"
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RootServer, RootServer]]:
     """One that takes what is uploaded, and one of somebody else, which has a file of that name."""
-    if os.geteuid() != 0:
-        pytest.skip("a network of its own is made by root")
     monkeypatch.setenv("BEARER_TOKEN", "")
     with contextlib.ExitStack() as held:
-        root = Path(
-            held.enter_context(tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True))
-        )
-        root.chmod(0o755)  # the servers work as somebody else
-        held.enter_context(within(held.enter_context(private_network())))
+        root = held.enter_context(servers_folder())
         ours, other = (held.enter_context(root_server(root / name)) for name in ("ours", "other"))
         _have(other.folder)
         yield ours, other

@@ -1,7 +1,6 @@
 """A server of XRootD that is killed while something is stored there, and comes back: it is stored anew."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from gfal.slow_path import SlowPath
 from install_peers import GFAL, find_peer
 from sites import partials
-from web.servers.private_network import private_network, within
+from web.servers.private_network import servers_folder
 from web.servers.root_server import RootServer, root_server
 
 import mpx as api
@@ -21,19 +20,13 @@ SLOW_BPS, SLOW_BYTES = 2e6, 12_000_001  # 48 s: what is killed is under way stil
 
 @pytest.fixture
 def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[RootServer, RootServer]]:
-    if os.geteuid() != 0:
-        pytest.skip("a network of its own is made by root")
     monkeypatch.setenv("BEARER_TOKEN", "")
-    with tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True) as name:
-        root = Path(name)
-        root.chmod(0o755)  # the servers work as somebody else
-        with (
-            private_network() as namespace,
-            within(namespace),
-            root_server(root / "first", READS) as first,
-            root_server(root / "second", READS) as second,
-        ):
-            yield first, second
+    with (
+        servers_folder() as root,
+        root_server(root / "first", READS) as first,
+        root_server(root / "second", READS) as second,
+    ):
+        yield first, second
 
 
 def copy(source: str, url: str, server: RootServer, path: SlowPath, options: api.CopyOptions) -> api.Report:

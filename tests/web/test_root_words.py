@@ -1,7 +1,5 @@
 """What a user reads where a server of XRootD is not there, has no TLS, or refuses something."""
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import pytest
 from install_peers import GFAL, find_peer
 from mpx_command import refused
 from sites import Site
-from web.servers.private_network import private_network, within
+from web.servers.private_network import servers_folder
 from web.servers.root_server import RootServer, root_server
 from web.shared_servers import SharedServers
 from web.web_command import mpx_there
@@ -19,18 +17,12 @@ VIA = pytest.mark.parametrize("via", [(), ("--via", "gfal2")], ids=["itself", "g
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[RootServer, RootServer]]:
-    if os.geteuid() != 0:
-        pytest.skip("a network of its own is made by root")
-    with tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True) as name:
-        root = Path(name)
-        root.chmod(0o755)  # the servers work as somebody else
-        with (
-            private_network() as namespace,
-            within(namespace),
-            root_server(root / "first") as first,
-            root_server(root / "second") as second,
-        ):
-            yield first, second
+    with (
+        servers_folder() as root,
+        root_server(root / "first") as first,
+        root_server(root / "second") as second,
+    ):
+        yield first, second
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def _ended(
             if stop():
                 _cancel_soon(access, task_id, what)
                 raise Interrupted
-            time.sleep(_LOOK_S)
+            time.sleep(_LOOK_S)  # whoever stops us is asked, and tells of no event
 
 
 def _cancel(access: GlobusAccess, task_id: str, what: str, stop: Callable[[], bool]) -> None:

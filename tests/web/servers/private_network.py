@@ -1,10 +1,13 @@
 """A network of its own with nothing but loopback, for servers that listen on all addresses."""
 
 import contextlib
+import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from mpx_lab.namespace import enter
 
 
@@ -31,3 +34,18 @@ def within(namespace: Path) -> Iterator[None]:
             yield
         finally:
             enter(Path(f"/proc/self/fd/{before.fileno()}"))
+
+
+@contextlib.contextmanager
+def servers_folder() -> Iterator[Path]:
+    """A folder for servers that work as somebody else, with this thread in a network of its own meanwhile."""
+    if os.geteuid() != 0:
+        pytest.skip("a network of its own is made by root")
+    with (
+        tempfile.TemporaryDirectory(prefix="mpx-web-", ignore_cleanup_errors=True) as name,
+        private_network() as namespace,
+        within(namespace),
+    ):
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
